@@ -1,0 +1,80 @@
+"""One current owner for every task in a shared directory.
+
+A task is a file; its name says whose it is; every change of ownership is one rename of the exact
+name that was seen.
+
+    board = dibs.open("tasks", create=True)
+    board.add("task-7", b"what to do")
+    claim = board.claim(owner="web-3")
+    claim.beat()
+    claim.done()
+"""
+
+from dibs.board import Board, open
+from dibs.checkup import Finding
+from dibs.claims import Claim
+from dibs.clock import Sample
+from dibs.errors import (
+    BadName,
+    BoardMissing,
+    Changed,
+    DibsError,
+    Exists,
+    Held,
+    Lost,
+    NotABoard,
+    NotExact,
+    ReadOnly,
+    Refused,
+    Stop,
+    StorageError,
+    Uncertain,
+    UnknownId,
+)
+from dibs.host import Host, Process, this_host
+from dibs.janitor import Reaped
+from dibs.journal import Event, Journal
+from dibs.locks import Status
+from dibs.names import Stamp, Task
+from dibs.records import Record
+from dibs.settings import Settings
+from dibs.store import Facts
+from dibs.view import Change, Snapshot, View
+
+__all__ = [
+    "BadName",
+    "Board",
+    "BoardMissing",
+    "Change",
+    "Changed",
+    "Claim",
+    "DibsError",
+    "Event",
+    "Exists",
+    "Facts",
+    "Finding",
+    "Held",
+    "Host",
+    "Journal",
+    "Lost",
+    "NotABoard",
+    "NotExact",
+    "Process",
+    "ReadOnly",
+    "Reaped",
+    "Record",
+    "Refused",
+    "Sample",
+    "Settings",
+    "Snapshot",
+    "Stamp",
+    "Status",
+    "Stop",
+    "StorageError",
+    "Task",
+    "Uncertain",
+    "UnknownId",
+    "View",
+    "open",
+    "this_host",
+]

@@ -1,0 +1,268 @@
+"""The lives of an id: add it, end a life, and never grant a fence twice.
+
+`known/<id>.<k>` says that the id was added for the k-th time and by which nonce; `gone/<id>.<k>`
+that this life is over and how far its fences went. Both are made whole and never removed.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from dibs import names
+from dibs.clock import SECOND
+from dibs.errors import BadName, Changed, Exists, Uncertain, UnknownId
+from dibs.names import AVAILABLE, FREE, Stamp, Task
+from dibs.store import GONE, KNOWN, NEW, PAST, PATIENCE, tell
+
+if TYPE_CHECKING:
+    from dibs.store import Store
+
+DRAFT_AGE = 3600
+"""Seconds after which a file in `new/` is taken for a dead adder's; an adder gives up at half."""
+UNSEEN = 1_000_000
+"""How far fences jump when an id vanished and nobody can say how far they had gone."""
+TICK = SECOND
+"""A scan is quiet only if the directory has not changed for this long: no file system's times
+are coarser but FAT's, and a second scan follows."""
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EACCES)
+_match_life = re.compile(r"([0-9A-F]{10}) (f[0-9ap]+)\n?").fullmatch
+
+
+class Life(NamedTuple):
+    """One of an id's lives, as `known/` tells it."""
+
+    number: int
+    nonce: str
+    stamp: Stamp
+
+
+def add(store: Store, ident: str, payload: bytes, priority: int, state: str = AVAILABLE) -> Task:
+    """Publish a payload under an id that was never there, or was forgotten since."""
+    if priority not in range(10):
+        raise BadName(f"a priority is 0 to 9, 9 first; not {priority!r}")
+    names.escape(ident)
+    store.ready()
+    port = store.port
+    start = port.boottime()
+    nonce = port.nonce()
+    draft = draft_name(ident, state, nonce)
+    try:
+        port.create(draft, payload, sync=store.settings.durability != "off")
+    except OSError as error:
+        raise store.storage(error) from error
+    try:
+        life = _begin(store, ident, nonce, priority)
+    except Exists:
+        store.drop(draft)
+        raise
+    store.sync(KNOWN, before="publishing")
+    name = names.waiting_name(ident, life.stamp, state)
+    if not publish(store, draft, name) and port.boottime() - start > DRAFT_AGE // 2 * SECOND:
+        raise Uncertain(
+            f"adding {ident!a} took so long that a janitor may have removed it: "
+            f"look with `dibs show`, and add it under another id if it is not there"
+        )
+    store.sync("")
+    store.journal.write("add", ident, "", name)
+    task = names.read(name)
+    assert task is not None
+    return task
+
+
+def publish(store: Store, draft: str, name: str) -> bool:
+    """Move a draft whose nonce is in `known/` to its place; False when somebody did already.
+
+    A plain claim of that id would be overwritten by the next plain worker's `mv`, so it is
+    looked for by its exact name.
+    """
+    claimed = f"{name.rpartition('.')[0]}.claimed"
+    if name.endswith(f".{AVAILABLE}") and store.look(claimed):
+        raise Exists(f"{claimed} is there already; the new payload stays in {draft}")
+    try:
+        return store.move(draft, name, keep=True)
+    except Exists:
+        raise Exists(f"{name} is there already; the new payload stays in {draft}") from None
+
+
+def draft_name(ident: str, state: str, nonce: str) -> str:
+    """Where a payload lies before it is published."""
+    kind = "lock" if state == FREE else "task"
+    return f"{NEW}/{names.escape(ident)}.{kind}.{nonce}"
+
+
+def _begin(store: Store, ident: str, nonce: str, priority: int) -> Life:
+    """Begin the id's next life: the first free number, and only if the life before is over."""
+    eid, number, fence = names.escape(ident), 0, 0
+    while True:
+        stamp = Stamp(fence + 1 if number else 0, 0, priority)
+        path = f"{KNOWN}/{eid}.{number}"
+        if make_whole(store, path, f"{nonce} {stamp.full()}\n".encode()):
+            return Life(number, nonce, stamp)
+        life = read_life(store, ident, number)
+        if life is not None and life.nonce == nonce:
+            return life
+        gone = ended_life(store, ident, number)
+        if gone is None:
+            raise Exists(f"the id {ident!a} exists: {tell(store.find(ident))}")
+        number, fence = number + 1, max(fence, gone)
+
+
+def make_whole(store: Store, path: str, data: bytes) -> bool:
+    """Create a file that nobody ever sees half-written; False where the name is taken.
+
+    The finished temporary is linked. An error may hide that the link was made, so the caller
+    reads what is there; one that stays is raised as nobody being able to tell.
+    """
+    port = store.port
+    until = port.boottime() + PATIENCE
+    while True:
+        draft = f"{NEW}/{port.nonce()}"
+        try:
+            store.write(draft, data)
+            try:
+                port.link(draft, path)
+            except OSError as error:
+                if error.errno not in _NO_LINKS:
+                    raise
+                port.create(path, data)
+            return True
+        except FileExistsError:
+            return False
+        except OSError as error:
+            if store.look(path):
+                return False
+            if error.errno == errno.ENOENT:
+                store.make_folders()
+            if error.errno in (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT):
+                raise store.storage(error) from error
+            if port.boottime() >= until:
+                raise Uncertain(
+                    f"{path}: {error.strerror}: cannot tell whether it was made"
+                ) from error
+            port.sleep(0.05)
+        finally:
+            store.drop(draft)
+
+
+def read_life(store: Store, ident: str, number: int) -> Life | None:
+    """What `known/` says of that life; None where nothing sound is there."""
+    try:
+        data = store.port.read(f"{KNOWN}/{names.escape(ident)}.{number}", 256)[0]
+    except OSError:
+        return None
+    m = _match_life(data.decode("ascii", "replace"))
+    stamp = names.read_stamp(m[2]) if m else None
+    return Life(number, m[1], stamp) if m and stamp else None
+
+
+def ended_life(store: Store, ident: str, number: int) -> int | None:
+    """The highest fence of a forgotten life; None while it is not forgotten."""
+    path = f"{GONE}/{names.escape(ident)}.{number}"
+    try:
+        data = store.port.read(path, 64)[0]
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise store.storage(error) from error
+    text = data.decode("ascii", "replace").strip()
+    if not re.fullmatch(r"[0-9]{1,17}", text):
+        raise Exists(f"{path} does not hold a fence; without it the id cannot be given out again")
+    return int(text)
+
+
+def latest_life(store: Store, ident: str) -> Life | None:
+    """The life that an id is in, forgotten or not; None where it was never added by dibs."""
+    number = 0
+    while store.look(f"{KNOWN}/{names.escape(ident)}.{number + 1}"):
+        number += 1
+    return read_life(store, ident, number)
+
+
+def forget(store: Store, ident: str) -> None:
+    """End the life of an id that no name carries any more, so that it can be added again.
+
+    The draft is looked for first: where there is none the payload was published, and then two
+    quiet scans would see it.
+    """
+    store.ready()
+    life = latest_life(store, ident)
+    if life is None:
+        raise UnknownId(f"{ident!a} was never added here: {tell(store.find(ident))}")
+    for state in (AVAILABLE, FREE):
+        draft = draft_name(ident, state, life.nonce)
+        if store.look(draft) is not False:
+            raise Changed(f"{ident!a} is being added right now: {draft} is there", draft)
+    for pause in (1.1, 0.0):
+        found = quiet_find(store, ident)
+        if found:
+            raise Changed(f"{ident!a} is still on the board: {tell(found)}", found[0].name, found)
+        store.port.sleep(pause)
+    before = ended_life(store, ident, life.number - 1) or 0 if life.number else 0
+    purged = max(_past_fences(store, ident), default=0)
+    fence = purged
+    if purged <= before:
+        # No name told how far this life's fences went.
+        fence = max(before, store.journal.highest_fence(ident)) + UNSEEN
+    make_whole(store, f"{GONE}/{names.escape(ident)}.{life.number}", f"{fence}\n".encode())
+    store.sync(GONE)
+    store.journal.write("forget", ident, "", "")
+
+
+def purge(store: Store, task: Task) -> bool:
+    """Remove the payload of a finished task for good; its id stays taken until it is forgotten.
+
+    The fence is written down first: a life that follows must begin above it.
+    """
+    store.ready()
+    try:
+        store.write(f"{PAST}/{names.escape(task.id)}.f{task.fence}", b"")
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise store.storage(error) from error
+    store.sync(PAST, before="purging")
+    try:
+        store.port.unlink(task.name)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise store.storage(error) from error
+    store.journal.write("purge", task.id, task.name, "")
+    return True
+
+
+def quiet_find(store: Store, ident: str) -> tuple[Task, ...]:
+    """Every name of an id, from a scan during which nothing changed: a listing is no snapshot."""
+    until = store.port.boottime() + 2 * PATIENCE
+    while True:
+        before = _quiet_since(store)
+        found = store.find(ident)
+        if found or (before is not None and _quiet_since(store) == before):
+            return found
+        if store.port.boottime() >= until:
+            raise Exists(
+                f"the board is too busy to be sure that {ident!a} is gone; try again later"
+            )
+        store.port.sleep(0.3)
+
+
+def _quiet_since(store: Store) -> tuple[int, ...] | None:
+    """The folders' own times, if they are older than any tick of the file system's clock."""
+    now = store.clock.now()
+    times = []
+    for folder in ("", names.DONE, names.FAILED):
+        try:
+            times.append(store.port.stat(folder).mtime)
+        except FileNotFoundError:
+            times.append(0)
+        except OSError as error:
+            raise store.storage(error) from error
+    return tuple(times) if now.fs - max(times) > TICK else None
+
+
+def _past_fences(store: Store, ident: str) -> list[int]:
+    begin = f"{names.escape(ident)}.f"
+    found = [n[len(begin) :] for n in store.ended(PAST) if n.startswith(begin)]
+    return [int(text) for text in found if text.isascii() and text.isdigit() and len(text) < 18]

@@ -1,0 +1,282 @@
+"""The board: one object from which every tool, worker and screen is written."""
+
+from __future__ import annotations
+
+import os
+
+from dibs import acts, adding, checkup, janitor, locks, names
+from dibs.claims import Claim, Terms, attach, take
+from dibs.disk import Disk
+from dibs.errors import BadName, BoardMissing, NotABoard, UnknownId
+from dibs.host import Host, Process, this_host
+from dibs.journal import Event, Journal
+from dibs.names import AVAILABLE, DONE, Task
+from dibs.queue import Queue
+from dibs.settings import Settings, dump
+from dibs.store import TOML, Facts, Store
+from dibs.view import Snapshot, View
+
+_STICKY = 0o1000
+
+
+def open(path: str | os.PathLike[str], *, create: bool = False) -> Board:
+    """The board in a directory; any directory of tasks is one.
+
+    With `create` the directory and its settings are made where they are missing.
+    """
+    root = os.path.abspath(os.fspath(path))
+    if create:
+        _make(root)
+    store = Store(Disk(root), this_host())
+    try:
+        store.open()
+        if create:
+            store.ready()
+            if not store.look(TOML):
+                adding.make_whole(store, TOML, dump(Settings()))
+    except (BoardMissing, NotABoard) as error:
+        raise type(error)(f"{root}: {error}") from None
+    return Board(store, root)
+
+
+class Board:
+    """A directory of tasks and locks, each with at most one owner.
+
+    A claim is given and taken by its exact name, `<id>.<stamp>.<claim>`; nothing else of how a
+    task is stored is promised. Every error is a `dibs.DibsError`.
+    """
+
+    def __init__(self, store: Store, path: str) -> None:
+        self._store = store
+        self.path = path
+        self._queue = Queue(store)
+        self._swept = 0
+
+    @property
+    def settings(self) -> Settings:
+        return self._store.settings
+
+    @property
+    def host(self) -> Host:
+        return self._store.host
+
+    @property
+    def journal(self) -> Journal:
+        """What happened: read it, follow it, or ask for one id."""
+        return self._store.journal
+
+    # The producer
+
+    def add(self, ident: str, payload: bytes = b"", *, priority: int = 5) -> Task:
+        """Put a task on the board; `Exists` when the id is or was there."""
+        return adding.add(self._store, ident, payload, priority)
+
+    # The worker
+
+    def claim(
+        self,
+        ident: str | None = None,
+        *,
+        owner: str | None = None,
+        ttl: float | None = None,
+        metadata: str = "",
+        process: Process | None = None,
+    ) -> Claim | None:
+        """Take the next task, or that one; None when nothing waits, `Held` when somebody has it.
+
+        `process` says that this very process holds the claim: its death then gives it back.
+        """
+        terms = Terms(self._store, owner, ttl, metadata, process)
+        self._store.ready()
+        if ident is not None:
+            return self._claim_one(ident, terms)
+        self._sweep(force=False)
+        claim = self._claim_next(terms)
+        if claim is None and self._sweep(force=True):
+            self._queue.refill()
+            claim = self._claim_next(terms)
+        return claim
+
+    def attach(self, name: str) -> Claim:
+        """The claim or lease of that exact name, made by this process or another."""
+        return attach(self._store, name)
+
+    def resume(
+        self,
+        ident: str,
+        *,
+        owner: str | None = None,
+        name: str = "",
+        ttl: float | None = None,
+        metadata: str = "",
+        process: Process | None = None,
+    ) -> Claim:
+        """Take one's own claim or lease anew; the old self is void from then on."""
+        terms = Terms(self._store, owner, ttl, metadata, process)
+        return locks.resume(self._store, ident, terms, name)
+
+    # Named leases
+
+    def acquire(
+        self,
+        ident: str,
+        *,
+        lease: str = "",
+        owner: str | None = None,
+        ttl: float | None = None,
+        metadata: str = "",
+        process: Process | None = None,
+    ) -> Claim:
+        """Get a lock by its name, made on first use; `Held` when somebody has it."""
+        terms = Terms(self._store, owner, ttl, metadata, process)
+        return locks.acquire(self._store, ident, terms, lease)
+
+    def status(self, ident: str) -> locks.Status:
+        """Who holds a lock and for how long; an unknown name is free."""
+        return locks.status(self._store, ident)
+
+    # The janitor
+
+    def reap(self) -> janitor.Reaped:
+        """Give back every claim whose owner is dead or silent past its ttl."""
+        return janitor.reap(self._store)
+
+    def check(self) -> list[checkup.Finding]:
+        """Everything half done, doubled, foul or nobody's."""
+        return checkup.check(self._store)
+
+    def repair(self) -> list[checkup.Finding]:
+        """Mend what can be mended; returns what a person must decide."""
+        return checkup.repair(self._store, checkup.check(self._store))
+
+    def forget(self, ident: str) -> None:
+        """Free the id of a task that is gone, so that it can be added again."""
+        adding.forget(self._store, ident)
+
+    def purge(self, older_than: float = 0.0) -> int:
+        """Remove the payloads of tasks that were done so many seconds ago; returns how many."""
+        store = self._store
+        store.ready()
+        now = store.clock.now()
+        count = 0
+        for name in store.ended(DONE):
+            task = names.read_ended(DONE, name)
+            if task is None:
+                continue
+            facts = store.facts(task)
+            if facts is not None and (now.fs - facts.since) / 1e9 >= older_than:
+                count += adding.purge(store, task)
+        return count
+
+    # The operator: each act takes the exact name that was seen
+
+    def force_release(self, name: str, reason: str, *, by: str = "") -> Task:
+        """Take a claim or lease from its holder; no attempt is counted."""
+        return acts.force_release(self._store, name, reason, by)
+
+    def requeue(
+        self, name: str, reason: str = "", *, by: str = "", keep_attempts: bool = False
+    ) -> Task:
+        """Let a failed or finished task wait again."""
+        return acts.requeue(self._store, name, reason, by, keep_attempts=keep_attempts)
+
+    def park(self, name: str, reason: str, *, by: str = "") -> Task:
+        """Set a waiting or claimed task apart in `failed`."""
+        return acts.park(self._store, name, reason, by)
+
+    def reprioritise(self, name: str, priority: int, *, by: str = "") -> Task:
+        """Give a waiting task another place in the queue: 0 to 9, 9 first."""
+        return acts.reprioritise(self._store, name, priority, by)
+
+    # The reader
+
+    def view(self, *, ended: bool = True) -> View:
+        """A picture of the board that can be kept true at the cost of what changes."""
+        return View(self._store, ended=ended)
+
+    def snapshot(self, *, ended: bool = True) -> Snapshot:
+        """The whole board now."""
+        view = View(self._store, ended=ended)
+        view.scan()
+        return view.snapshot()
+
+    def find(self, ident: str) -> tuple[Task, ...]:
+        """Every name that carries an id, in any state; empty for an unknown one."""
+        return self._store.find(ident)
+
+    def facts(self, task: Task) -> Facts | None:
+        """All that the disk says of one claim; None when its name is gone."""
+        return self._store.facts(task)
+
+    def payload(self, task: Task, limit: int = 1 << 20) -> bytes:
+        """The beginning of a task's payload; never follows a link or opens what is no file."""
+        try:
+            return self._store.port.read(task.name, limit)[0]
+        except FileNotFoundError:
+            raise self._store.changed(task.name, task.id, "nothing was read") from None
+        except OSError as error:
+            raise self._store.storage(error) from error
+
+    def history(self, ident: str) -> list[Event]:
+        """What the journal tells of one id."""
+        return self._store.journal.read(ident)
+
+    def _claim_next(self, terms: Terms) -> Claim | None:
+        for task in self._queue:
+            claim = take(self._store, task, terms)
+            if claim is not None:
+                return claim
+            self._queue.lost()
+        return None
+
+    def _claim_one(self, ident: str, terms: Terms) -> Claim:
+        store = self._store
+        reaped = False
+        while True:
+            found = list(store.find(ident, ended=False))
+            if not found:
+                ended = store.find(ident)
+                what = f"is {ended[0].state}" if ended else "is not on this board"
+                raise UnknownId(f"{ident!a} {what}: `dibs ls` shows what there is")
+            task = locks.only(ident, found)
+            if task.kind == "lock":
+                raise BadName(f"{ident!a} is a lock: acquire it")
+            if task.state == AVAILABLE:
+                claim = take(store, task, terms)
+                if claim is not None:
+                    return claim
+                continue
+            facts = store.facts(task)
+            if facts is None:
+                continue
+            if not reaped:
+                reaped = True
+                janitor.reap(store, ident)
+                continue
+            raise locks.held_by(store, facts)
+
+    def _sweep(self, *, force: bool) -> bool:
+        """Reap now and then while claiming: an expired claim is as takeable as a waiting task."""
+        port = self._store.port
+        start = port.boottime()
+        if start < self._swept and not force:
+            return False
+        given = janitor.reap(self._store).given_back
+        spent = port.boottime() - start
+        self._swept = start + max(int(self.settings.ttl / 4 * 1e9), 20 * spent)
+        return bool(given)
+
+
+def _make(root: str) -> None:
+    try:
+        os.makedirs(root, exist_ok=True)
+        mode = os.stat(root).st_mode
+    except FileExistsError:
+        raise NotABoard(f"{root} is not a directory: give another path") from None
+    except OSError as error:
+        raise BoardMissing(f"{root} cannot be made: {error.strerror}") from error
+    if mode & _STICKY:
+        raise NotABoard(
+            f"{root} is sticky, so nobody could move another user's task: chmod -t it, "
+            "or use a folder of its own"
+        )

@@ -1,0 +1,248 @@
+"""The doctor: finds every half-done state and every name that is nobody's, and mends what it can.
+
+Nothing is deleted on suspicion. What is removed was shown, by exact names, to mean nothing; what
+only a person can decide is reported with what to do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from dibs import adding, janitor, names
+from dibs.clock import SECOND, from_the_future
+from dibs.errors import DibsError
+from dibs.names import AVAILABLE, DONE, FAILED, FREE, Task
+from dibs.store import ASIDE, CLAIMS, GONE, KNOWN, NEW
+from dibs.view import doubles, own_file
+
+if TYPE_CHECKING:
+    from dibs.clock import Sample
+    from dibs.store import Store
+
+_match_draft = re.compile(r"([A-Za-z0-9_=-]+)\.(task|lock)\.([0-9A-F]{10})").fullmatch
+_match_temporary = re.compile(r"[0-9A-F]{10}").fullmatch
+_match_record = re.compile(r"(.+?)(?:\.([0-9A-F]{10}))?", re.DOTALL).fullmatch
+_match_life = re.compile(r"([A-Za-z0-9_=-]+)\.([0-9]+)").fullmatch
+
+
+class Finding(NamedTuple):
+    """One thing that is not as it should be."""
+
+    kind: str
+    name: str
+    """Where, relative to the board."""
+    text: str
+    """What it means and what to do."""
+    mend: Callable[[], object] | None = None
+    """What `repair` does about it; None where a person must decide."""
+
+
+def check(store: Store) -> list[Finding]:
+    """Everything that is half done, doubled, foul or nobody's."""
+    store.ready()
+    now = store.clock.now()
+    found = [
+        *_strangers(store),
+        *_doubles(store),
+        *_claims(store, now),
+        *_locks(store, now),
+        *_records(store),
+        *_drafts(store, now),
+        *_vanished(store),
+        *_torn(store),
+    ]
+    store.clock.settle(whole=False)
+    return found
+
+
+def repair(store: Store, findings: list[Finding]) -> list[Finding]:
+    """Mend what can be mended; returns what is left, with why."""
+    left = []
+    for finding in findings:
+        if finding.mend is None:
+            left.append(finding)
+            continue
+        try:
+            finding.mend()
+        except DibsError as error:
+            left.append(finding._replace(text=str(error)))
+    return left
+
+
+def _strangers(store: Store) -> Iterator[Finding]:
+    for name in store.listing():
+        if names.read(name) is None and not own_file(name):
+            yield Finding("stranger", name, "no task's name; left alone")
+    for folder in (DONE, FAILED):
+        for name in store.ended(folder):
+            if names.read_ended(folder, name) is None:
+                yield Finding("stranger", f"{folder}/{name}", "no finished task's name; left alone")
+
+
+def _doubles(store: Store) -> Iterator[Finding]:
+    """Concluded only from two quiet scans, because a listing under churn can double a name."""
+    first = {t.id for same in doubles(_tasks(store)) for t in same}
+    for ident in sorted(first):
+        try:
+            store.port.sleep(0.1)
+            same = [t for t in adding.quiet_find(store, ident) if t.state not in (DONE, FAILED)]
+        except DibsError:
+            continue
+        if len(same) > 1:
+            shown = ", ".join(t.name for t in same)
+            yield Finding(
+                "double", same[0].name, f"{ident!a} has several names ({shown}): keep one of them"
+            )
+
+
+def _claims(store: Store, now: Sample) -> Iterator[Finding]:
+    for task in list(store.live()):
+        try:
+            facts = store.facts(task)
+        except DibsError as error:
+            yield Finding("unreadable", task.name, str(error))
+            continue
+        if facts is None:
+            continue
+        if facts.record is not None and facts.record.flaw:
+            yield Finding("record", f"{CLAIMS}/{task.stem}", f"record {facts.record.flaw}")
+        if from_the_future(facts.beat, now):
+            ahead = (facts.beat - now.fs) / SECOND
+            yield Finding("future", task.name, f"its beat lies {ahead:.0f} s in the future")
+        wait = janitor.patience(store, facts, now)
+        if wait > 0 and not facts.expired(now):
+            continue
+        kind = "take" if task.take else "stale"
+        text = f"silent for {facts.age(now):.0f} s, its ttl is {facts.ttl:g} s"
+        if wait > 0:
+            yield Finding(kind, task.name, f"{text}; may be given back in {wait:.0f} s")
+        else:
+            yield Finding(kind, task.name, text, partial(janitor.give_back, store, facts, now))
+
+
+def _locks(store: Store, now: Sample) -> Iterator[Finding]:
+    """Plain locks that no claim stands beside: a zombie's heartbeat, or half a release."""
+    listed = set(store.listing())
+    for name in listed:
+        stem = name[: -len(".lock")]
+        if not name.endswith(".lock") or any(n.startswith(f"{stem}.claimed") for n in listed):
+            continue
+        try:
+            stat = store.port.stat(name)
+        except OSError:
+            continue
+        if now.fs - max(stat.mtime, stat.ctime) > store.settings.plain_ttl * SECOND:
+            yield Finding(
+                "lock", name, "a lock without its claim", partial(_clear_lock, store, name)
+            )
+
+
+def _clear_lock(store: Store, name: str) -> None:
+    """Set it aside, look whether it woke up just then, and only then remove it."""
+    aside = f"{ASIDE}/{store.port.nonce()}"
+    before = store.port.stat(name).mtime
+    if not store.move(name, aside):
+        return
+    if store.port.stat(aside).mtime != before or store.look(f"{name[:-5]}.claimed"):
+        store.move(aside, name, keep=True)
+    else:
+        store.drop(aside)
+
+
+def _records(store: Store) -> Iterator[Finding]:
+    """Records whose exact claimed name is gone: a claimed name never returns."""
+    for folder in (CLAIMS, ASIDE):
+        for entry in store.ended(folder):
+            m = _match_record(entry)
+            stem = m[1] if m else entry
+            if any(store.look(f"{stem}.{word}") is not False for word in ("claimed", "held")):
+                continue
+            if names.read(f"{stem}.claimed") is None:
+                yield Finding("stranger", f"{folder}/{entry}", "no claim's record; left alone")
+                continue
+            path = f"{folder}/{entry}"
+            yield Finding("record", path, "its claim has ended", partial(store.drop, path))
+
+
+def _drafts(store: Store, now: Sample) -> Iterator[Finding]:
+    """Payloads that were never published: their adder died, or is slow."""
+    for entry in store.ended(NEW):
+        path = f"{NEW}/{entry}"
+        try:
+            stat = store.port.stat(path)
+        except OSError:
+            continue
+        if now.fs - max(stat.ctime, stat.mtime) <= adding.DRAFT_AGE * SECOND:
+            continue
+        m = _match_draft(entry)
+        task = names.read(f"{m[1]}.{AVAILABLE}") if m else None
+        if m is not None and task is not None:
+            state = AVAILABLE if m[2] == "task" else FREE
+            yield Finding(
+                "draft",
+                path,
+                "its adder died before publishing it",
+                partial(settle_draft, store, task.id, state, m[3]),
+            )
+        elif _match_temporary(entry):
+            yield Finding("draft", path, "left over", lambda p=path: store.drop(p))  # type: ignore[misc]
+        else:
+            yield Finding("stranger", path, "no payload's name; left alone")
+
+
+def settle_draft(store: Store, ident: str, state: str, nonce: str) -> bool:
+    """Publish a dead adder's payload if its nonce began the id's latest life, else remove it."""
+    draft = adding.draft_name(ident, state, nonce)
+    life = adding.latest_life(store, ident)
+    if life is None or life.nonce != nonce:
+        store.drop(draft)
+        return False
+    adding.publish(store, draft, names.waiting_name(ident, life.stamp, state))
+    return True
+
+
+def _vanished(store: Store) -> Iterator[Finding]:
+    """Ids that were added and that no name carries: finished by a plain worker, or removed."""
+    latest: dict[str, int] = {}
+    for entry in store.ended(KNOWN):
+        m = _match_life(entry)
+        if m is None:
+            yield Finding("stranger", f"{KNOWN}/{entry}", "no id's entry; left alone")
+            continue
+        latest[m[1]] = max(latest.get(m[1], 0), int(m[2]))
+    if not latest:
+        return
+    present = {names.escape(task.id) for task in _tasks(store, ended=True)}
+    present |= {entry.partition(".")[0] for entry in store.ended(NEW)}
+    gone = set(store.ended(GONE))
+    for eid in sorted(latest.keys() - present):
+        if f"{eid}.{latest[eid]}" not in gone and not _purged(store, eid):
+            yield Finding(
+                "gone",
+                f"{KNOWN}/{eid}.{latest[eid]}",
+                "finished by a shell, or removed by hand: `dibs forget` frees the id",
+            )
+
+
+def _purged(store: Store, eid: str) -> bool:
+    return any(n.startswith(f"{eid}.f") for n in store.ended(".dibs/past"))
+
+
+def _torn(store: Store) -> Iterator[Finding]:
+    for file in store.journal.torn():
+        yield Finding("journal", file, "its last line is torn and is passed over")
+
+
+def _tasks(store: Store, *, ended: bool = False) -> Iterator[Task]:
+    for name in store.listing():
+        task = names.read(name)
+        if task is not None:
+            yield task
+    for folder in (DONE, FAILED) if ended else ():
+        for name in store.ended(folder):
+            task = names.read_ended(folder, name)
+            if task is not None:
+                yield task

@@ -1,0 +1,274 @@
+"""A claim in its owner's hands: take it, beat, verify, and end it one of three ways."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from dibs import names
+from dibs.clock import SECOND
+from dibs.errors import BadName, Exists, Lost, StorageError, Uncertain
+from dibs.names import AVAILABLE, CLAIMED, DONE, FAILED, FREE, HELD, Task
+from dibs.records import Record, encode
+from dibs.settings import check_ttl
+from dibs.store import CLAIMS, PATIENCE, Store, tell
+
+if TYPE_CHECKING:
+    from dibs.host import Process
+
+HELD_BY = {AVAILABLE: CLAIMED, FREE: HELD, CLAIMED: CLAIMED, HELD: HELD}
+WAITING_AS = {CLAIMED: AVAILABLE, HELD: FREE}
+MARGIN = 0.8
+"""The part of a ttl after which an owner that could not beat has stopped."""
+
+
+class Terms:
+    """On what terms somebody claims: who, for how long, and what operators are shown."""
+
+    def __init__(
+        self,
+        store: Store,
+        owner: str | None = None,
+        ttl: float | None = None,
+        metadata: str = "",
+        process: Process | None = None,
+    ) -> None:
+        self.owner = owner if owner is not None else store.host.name
+        self.folded = names.fold_owner(self.owner)
+        self.ttl = check_ttl(ttl) if ttl is not None else store.settings.ttl
+        self.metadata = names.check_metadata(metadata)
+        self.process = process
+
+    def record(self, store: Store) -> Record:
+        """What the claim's record will say."""
+        return Record(
+            self.owner,
+            store.host.name,
+            self.ttl,
+            store.clock.about(),
+            self.metadata,
+            self.process,
+        )
+
+
+class Claim:
+    """One claim: a task or lock that is the holder's until it ends it or falls silent.
+
+    Every method either does what it says or raises: `Lost` when the claim is somebody else's by
+    now, `Uncertain` when the disk did not answer in time. Both mean: stop working.
+    """
+
+    def __init__(self, store: Store, task: Task, record: Record, deadline: int = 0) -> None:
+        self._store = store
+        self.task = task
+        self.record = record
+        self.deadline = deadline
+        """On the boot-time clock, in nanoseconds; 0 where only the disk can tell."""
+
+    @property
+    def name(self) -> str:
+        """The claim as it is printed and as every verb takes it: `<id>.<stamp>.<claim>`."""
+        return self.task.stem
+
+    @property
+    def id(self) -> str:
+        return self.task.id
+
+    @property
+    def fence(self) -> int:
+        """Grows with every claim of this id; writes elsewhere carry it and refuse a lower one."""
+        return self.task.fence
+
+    @property
+    def ttl(self) -> float:
+        return self.record.ttl if self.record.ttl is not None else self._store.settings.ttl
+
+    @property
+    def payload(self) -> str:
+        """The payload's path below the board."""
+        return self.task.name
+
+    def read(self, limit: int = 1 << 30) -> bytes:
+        """The payload itself."""
+        try:
+            return self._store.port.read(self.task.name, limit)[0]
+        except FileNotFoundError:
+            raise self._lost() from None
+        except OSError as error:
+            raise self._store.storage(error) from error
+
+    def beat(self, *, ttl: float | None = None, metadata: str | None = None) -> None:
+        """Say that the work goes on; counts from before the call, and only if it ends in time."""
+        record = self.record
+        if ttl is not None:
+            record = record._replace(ttl=check_ttl(ttl))
+        if metadata is not None:
+            record = record._replace(metadata=names.check_metadata(metadata))
+        port, until = self._store.port, self._until()
+        while True:
+            start = port.boottime()
+            if start >= until:
+                raise Uncertain(f"{self.name}: its lease could not be renewed in time; stop")
+            try:
+                self._touch(record)
+                beaten = True
+            except OSError:
+                beaten = False
+            here = self._store.look(self.task.name)
+            if here is False:
+                raise self._lost()
+            if here and beaten:
+                break
+            port.sleep(0.05)
+        if port.boottime() >= until:
+            raise Uncertain(f"{self.name}: the disk answered after the lease had ended; stop")
+        self.record = record
+        self.deadline = start + int(MARGIN * self.ttl * SECOND)
+
+    def verify(self) -> None:
+        """Return only if the claim is still the caller's and its lease runs."""
+        if self._store.port.boottime() >= self._until():
+            raise Uncertain(f"{self.name}: its lease was not renewed in time; stop")
+        here = self._store.look(self.task.name)
+        if here is None:
+            raise Uncertain(f"{self.name}: the disk does not answer; stop")
+        if not here:
+            raise self._lost()
+
+    def done(self) -> Task:
+        """The work is finished: this rename is the commit point."""
+        if self.task.state == HELD:
+            raise BadName(f"{self.name} is a lock: release it")
+        self._store.sync(self.task.name, before="done")
+        return self._end("done", f"{DONE}/{self.name}")
+
+    def fail(self, reason: str = "") -> Task:
+        """The work failed: back to the queue, or parked when it has failed too often."""
+        if self.task.state == HELD:
+            raise BadName(f"{self.name} is a lock: release it")
+        return self._end("fail", next_after_failure(self._store, self.task), reason)
+
+    def release(self, reason: str = "") -> Task:
+        """Give it back as it was; this is no attempt."""
+        return self._end("release", handed_back(self.task, self.task.attempts), reason)
+
+    def _end(self, verb: str, dst: str, reason: str = "") -> Task:
+        ended = self._store.shift(self.task, dst, verb, self.record.owner, reason, self.deadline)
+        if ended is None:
+            raise self._lost()
+        return ended
+
+    def _touch(self, record: Record) -> None:
+        """Beat: by time alone, or, where the record's content changes, by replacing it whole."""
+        store, path = self._store, f"{CLAIMS}/{self.name}"
+        if record is self.record:
+            try:
+                store.port.touch(path)
+                return
+            except FileNotFoundError:  # removed by hand: write it anew while the name stands
+                if store.look(self.task.name) is False:
+                    raise
+        draft = f"{CLAIMS}/{self.name}.{store.port.nonce()}"
+        store.write(draft, encode(record))
+        store.port.rename(draft, path)
+
+    def _until(self) -> int:
+        """When this claim's lease ends for its owner.
+
+        A process that did not make the claim has no deadline of its own: it reads the age from
+        the disk, and a lease that is past its ttl is over even if nobody took it.
+        """
+        if self.deadline:
+            return self.deadline
+        store = self._store
+        start = store.port.boottime()
+        try:
+            now = store.clock.now()
+            facts = store.facts(self.task)
+        except (OSError, StorageError) as error:
+            raise Uncertain(f"{self.name}: the disk does not answer: {error}; stop") from error
+        if facts is None:
+            raise self._lost()
+        if facts.expired(now):
+            raise Lost(
+                f"{self.name} expired {facts.age(now) - facts.ttl:.0f} s ago; stop, claim it anew",
+                self.name,
+                (self.task,),
+            )
+        return start + int(facts.ttl * SECOND) - max(0, now.fs - facts.beat)
+
+    def _lost(self) -> Lost:
+        try:
+            now = self._store.find(self.id)
+        except StorageError:
+            now = ()
+        return Lost(f"{self.name} is no longer yours; stop: {tell(now)}", self.name, now)
+
+
+def take(store: Store, task: Task, terms: Terms) -> Claim | None:
+    """Take exactly this name; None when somebody was faster.
+
+    The deadline counts from before the rename. The record follows the name, because a record
+    from before would make a fresh claim look old.
+    """
+    stamp = task.stamp._replace(fence=task.fence + 1)
+    stem = names.claim_stem(task.id, stamp, f"{terms.folded}-{store.port.nonce()}")
+    dst = f"{stem}.{HELD_BY[task.state]}"
+    record = terms.record(store)
+    start = store.port.boottime()
+    deadline = start + int(MARGIN * terms.ttl * SECOND)
+    if not store.move(task.name, dst, until=min(deadline, start + PATIENCE)):
+        return None
+    taken = Task(dst, task.id, HELD_BY[task.state], *stamp, stem.rpartition(".")[2])
+    claim = Claim(store, taken, record, deadline)
+    try:
+        store.write(f"{CLAIMS}/{stem}", encode(record))
+    except OSError as error:
+        _hand_back_unrecorded(store, claim)
+        raise store.storage(error) from error
+    # Until the record stands the claim lives by the board's ttl, which may be the shorter one.
+    if store.port.boottime() >= start + int(MARGIN * min(terms.ttl, store.settings.ttl) * SECOND):
+        raise Uncertain(f"{claim.name}: it took longer than its lease to write its record; stop")
+    store.journal.write("claim", task.id, task.name, dst, terms.owner, terms.metadata)
+    store.sync("", every=True)
+    return claim
+
+
+def attach(store: Store, text: str) -> Claim:
+    """The claim of that exact name, for a process that did not make it itself."""
+    named = names.exact(text)
+    for name in named:
+        task = names.read(name)
+        if task is not None and task.live and task.claim and store.look(name):
+            record = store.record(task.stem)[0]
+            return Claim(store, task, record or Record(owner=task.owner))
+    ident = next(task.id for task in map(names.read_any, named) if task is not None)
+    now = store.find(ident)
+    committed = [task for task in now if task.state == DONE and task.name in named]
+    words = "is done already" if committed else "is no longer yours; stop"
+    raise Lost(f"{text} {words}: {tell(now)}", text, now)
+
+
+def next_after_failure(store: Store, task: Task) -> str:
+    """Where a claim goes when it failed or expired: the queue, or `failed/` at the limit."""
+    attempts = task.attempts + 1
+    if task.state == CLAIMED and attempts >= store.settings.max_attempts:
+        return f"{FAILED}/" + names.claim_stem(
+            task.id, task.stamp._replace(attempts=attempts), task.claim
+        )
+    return handed_back(task, attempts)
+
+
+def handed_back(task: Task, attempts: int) -> str:
+    """The name under which a claim waits again; a lock has no attempts to count."""
+    if task.state == HELD:
+        attempts = 0
+    return names.waiting_name(
+        task.id, task.stamp._replace(attempts=attempts), WAITING_AS[task.state]
+    )
+
+
+def _hand_back_unrecorded(store: Store, claim: Claim) -> None:
+    """A claim that cannot be kept alive is worth nothing: let somebody else try."""
+    with suppress(Exists, StorageError, Uncertain):  # then it expires
+        store.move(claim.task.name, handed_back(claim.task, claim.task.attempts), keep=True)

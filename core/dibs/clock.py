@@ -1,0 +1,185 @@
+"""The file system's clock, and how far this host can vouch for it.
+
+`now` is the time that the file system gives a file just touched. Whether it stepped is seen by
+comparing it with the boot-time clock: the two must have advanced alike for the last ttl. Samples
+and first looks are kept in a small witness file per host, boot and mount, so that a process that
+has just started can vouch as well.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dibs.errors import ReadOnly
+
+if TYPE_CHECKING:
+    from dibs.disk import Port
+    from dibs.host import Host
+
+SECOND = 1_000_000_000
+PROBE = ".dibs/probe"
+WITNESS_BYTES = 1 << 20
+_SAVE_EVERY = 5 * SECOND
+_ESTIMATE_FOR = 60 * SECOND
+_SAMPLES = 32
+
+
+class Sample(NamedTuple):
+    """The two clocks, read together."""
+
+    fs: int
+    boot: int
+
+
+class Look(NamedTuple):
+    """When a claim was first seen with this very pulse, on the boot-time clock."""
+
+    pulse: int
+    boot: int
+
+
+def vouches(samples: Iterable[Sample], now: Sample, ttl: float) -> bool:
+    """Whether the clocks are known to have advanced alike for the last ttl.
+
+    A step of less than a fifth of the ttl is harmless: an owner stops at four fifths.
+    """
+    slack = min(2 * SECOND, int(ttl * 0.15 * SECOND))
+    for sample in sorted(samples, key=lambda s: -s.boot):
+        if abs((now.fs - sample.fs) - (now.boot - sample.boot)) > slack:
+            return False
+        if now.boot - sample.boot >= ttl * SECOND:
+            return True
+    return False
+
+
+def patience(samples: Iterable[Sample], now: Sample, look: Look, beat: int, ttl: float) -> float:
+    """Seconds until a claim silent since `beat` may be given back; 0 when it may now.
+
+    Expired by a clock that can be vouched for, or seen with the same pulse for so long on the
+    reaper's own boot-time clock that its owner's deadline has passed.
+    """
+    watched = (now.boot - look.boot) / SECOND
+    if now.fs - beat > ttl * SECOND:
+        return 0.0 if vouches(samples, now, ttl) else max(0.0, 0.8 * ttl - watched)
+    if from_the_future(beat, now):  # no age to go by, only the looks
+        return max(0.0, ttl + 2 - watched)
+    return ttl - max(0, now.fs - beat) / SECOND + 0.001
+
+
+def from_the_future(beat: int, now: Sample) -> bool:
+    """A beat that the file system's clock, as it stands, cannot have given."""
+    return beat - now.fs > 2 * SECOND
+
+
+def thin(samples: Sequence[Sample]) -> list[Sample]:
+    """Fewer samples, the older the sparser: enough to vouch for any ttl up to their age."""
+    ordered = sorted(samples, key=lambda s: -s.boot)
+    kept: list[Sample] = []
+    for sample in ordered:
+        if not kept or kept[-1].boot - sample.boot >= (ordered[0].boot - kept[-1].boot) // 4:
+            kept.append(sample)
+    return kept[:_SAMPLES]
+
+
+class Clock:
+    """Reads the file system's clock through the probe and remembers what it saw."""
+
+    def __init__(self, port: Port, host: Host) -> None:
+        self._port = port
+        self._host = host
+        self._file = ""
+        self._samples: list[Sample] = []
+        self._looks: dict[str, Look] = {}
+        self._seen: set[str] = set()
+        self._saved = 0
+        self._dirty = False
+
+    def now(self) -> Sample:
+        """The file system's now, made by touching the probe."""
+        try:
+            self._port.touch(PROBE)
+        except FileNotFoundError:
+            try:
+                self._port.create(PROBE, b"")
+            except FileExistsError:
+                self._port.touch(PROBE)
+        except PermissionError as error:
+            raise ReadOnly("this board cannot be written, so nothing can be judged") from error
+        boot = self._port.boottime()
+        stat = self._port.stat(PROBE)
+        sample = Sample(stat.mtime, boot)
+        if not self._file:
+            self._file = f".dibs/witness/{tag(self._host)}-{stat.dev:x}"
+            self._load()
+        if not self._samples or boot - self._samples[0].boot >= SECOND // 4:
+            self._samples = thin([sample, *self._samples])
+        return sample
+
+    def about(self) -> float:
+        """Roughly the file system's time in seconds, for commentary only; mostly free."""
+        boot = self._port.boottime()
+        if not self._samples or boot - self._samples[0].boot > _ESTIMATE_FOR:
+            try:
+                self.now()
+            except (OSError, ReadOnly):
+                return 0.0
+        last = self._samples[0]
+        return (last.fs + boot - last.boot) / SECOND
+
+    def patience(self, stem: str, beat: int, pulse: int, ttl: float, now: Sample) -> float:
+        """Seconds until this claim, last beaten at `beat`, may be given back; 0 for now.
+
+        `pulse` changes with every beat even where a clock set back keeps `beat` from growing.
+        """
+        look = self._looks.get(stem)
+        if look is None or look.pulse != pulse:
+            look = Look(pulse, now.boot)
+            if now.fs - beat > ttl * SECOND or from_the_future(beat, now):
+                self._looks[stem] = look
+                self._dirty = True
+        self._seen.add(stem)
+        return patience(self._samples, now, look, beat, ttl)
+
+    def settle(self, whole: bool) -> None:
+        """Write down what was learnt; after a whole pass, drop the looks at what is gone."""
+        if whole:
+            gone = self._looks.keys() - self._seen
+            for stem in gone:
+                del self._looks[stem]
+            self._dirty = self._dirty or bool(gone)
+        self._seen.clear()
+        last = self._samples[0].boot if self._samples else 0
+        if self._file and (self._dirty or last - self._saved >= _SAVE_EVERY):
+            self._save()
+
+    def _load(self) -> None:
+        try:
+            fields: Any = json.loads(self._port.read(self._file, WITNESS_BYTES)[0])
+            samples = [Sample(int(fs), int(boot)) for fs, boot in fields["samples"]]
+            looks = {str(k): Look(int(b), int(t)) for k, (b, t) in fields["looks"].items()}
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            return
+        boot = self._port.boottime()
+        self._samples = thin([s for s in (*self._samples, *samples) if s.boot <= boot])
+        self._looks = {k: look for k, look in looks.items() if look.boot <= boot}
+        self._saved = max((s.boot for s in self._samples), default=0)
+
+    def _save(self) -> None:
+        fields = {"samples": self._samples, "looks": self._looks}
+        draft = f"{self._file}.{self._port.nonce()}"
+        try:
+            self._port.create(draft, json.dumps(fields).encode())
+            self._port.rename(draft, self._file)
+        except OSError:
+            return  # a witness lost costs patience, nothing else
+        self._saved = self._samples[0].boot if self._samples else 0
+        self._dirty = False
+
+
+def tag(host: Host) -> str:
+    """One witness per host and boot, spelled so that it can be a file's name."""
+    name = "".join(c if c.isascii() and c.isalnum() else "-" for c in host.name)[:60]
+    boot = "".join(c for c in host.boot if c.isalnum() and c.isascii())
+    return f"{name}-{boot[:8]}{boot[32:][-12:]}"

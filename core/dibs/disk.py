@@ -1,0 +1,264 @@
+"""The one small port through which everything touches the disk.
+
+`Port` is what the rest of the core asks for; `Disk` is the real thing. The tests put a
+simulated file system behind the same calls and drive the shipped code through every
+interleaving. Paths are relative to the board; errors are plain `OSError`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat as modes
+import time
+from contextlib import suppress
+from typing import NamedTuple, Protocol
+
+RECORD_BYTES = 8192
+
+
+class Stat(NamedTuple):
+    """What `lstat` told: times in nanoseconds of the file system's own clock."""
+
+    ino: int
+    dev: int
+    mode: int
+    size: int
+    mtime: int
+    ctime: int
+
+    @property
+    def regular(self) -> bool:
+        return modes.S_ISREG(self.mode)
+
+    @property
+    def folder(self) -> bool:
+        return modes.S_ISDIR(self.mode)
+
+
+class Port(Protocol):
+    """Every way in which dibs touches the disk, the clock and chance."""
+
+    def names(self, folder: str) -> list[str]:
+        """The names in a folder, in no order."""
+
+    def stat(self, path: str) -> Stat:
+        """`lstat`: never follows a link."""
+
+    def read(self, path: str, limit: int, offset: int = 0) -> tuple[bytes, Stat]:
+        """At most `limit` bytes of a regular file, with its times as an open file sees them."""
+
+    def create(self, path: str, data: bytes, sync: bool = False) -> None:
+        """Make a new file that did not exist, with the board's own mode."""
+
+    def append(self, path: str, data: bytes) -> None:
+        """One write at the end of a file, made if it is missing."""
+
+    def rename(self, src: str, dst: str, keep: bool = False) -> None:
+        """`rename`; with `keep` a file at the destination stays and EEXIST is raised."""
+
+    def link(self, src: str, dst: str) -> None:
+        """A second name for a file; EEXIST where the name is taken."""
+
+    def unlink(self, path: str) -> None:
+        """Remove one name."""
+
+    def mkdir(self, path: str) -> None:
+        """Make a folder with the board's own mode; one that is there already is fine."""
+
+    def touch(self, path: str) -> None:
+        """Set a file's times to the file system's now, as the file system counts it."""
+
+    def sync(self, path: str) -> None:
+        """Make a file, or a folder's names, durable."""
+
+    def boottime(self) -> int:
+        """Nanoseconds on a clock that runs through suspend and that nobody sets."""
+
+    def sleep(self, seconds: float) -> None:
+        """Wait before a storage error is tried again."""
+
+    def nonce(self) -> str:
+        """Ten hex digits that no other operation will mint."""
+
+
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+_AT_FDCWD = -100
+_NOREPLACE = 1
+_SYSCALLS = {"x86_64": 316, "aarch64": 276, "riscv64": 276, "armv7l": 382, "ppc64le": 357}
+_OPEN = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+_UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP)
+
+
+class Disk:
+    """A directory on a real file system."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self.keeps = True
+        """The kernel refuses to rename over a file (`RENAME_NOREPLACE`); else dibs looks first."""
+        self._prefix = root.rstrip("/") + "/"
+        self._renameat2 = _find_renameat2()
+        self._mode: int | None = None
+        self._group = -1
+
+    def names(self, folder: str) -> list[str]:
+        return os.listdir(self._prefix + folder)
+
+    def stat(self, path: str) -> Stat:
+        s = os.lstat(self._prefix + path)
+        return Stat(s.st_ino, s.st_dev, s.st_mode, s.st_size, s.st_mtime_ns, s.st_ctime_ns)
+
+    def read(self, path: str, limit: int, offset: int = 0) -> tuple[bytes, Stat]:
+        if not self.stat(path).regular:  # opening a FIFO would wake whoever writes to it
+            raise OSError(errno.EINVAL, "not a regular file", path)
+        fd = os.open(self._prefix + path, os.O_RDONLY | _OPEN)
+        try:
+            s = os.fstat(fd)
+            data = os.pread(fd, limit, offset)
+        finally:
+            os.close(fd)
+        return data, Stat(s.st_ino, s.st_dev, s.st_mode, s.st_size, s.st_mtime_ns, s.st_ctime_ns)
+
+    def create(self, path: str, data: bytes, sync: bool = False) -> None:
+        fd = os.open(self._prefix + path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _OPEN, 0o666)
+        try:
+            self._own(fd)
+            if data:
+                _write(fd, data)
+            if sync:
+                os.fsync(fd)
+        except OSError:
+            os.unlink(self._prefix + path)
+            raise
+        finally:
+            os.close(fd)
+
+    def append(self, path: str, data: bytes) -> None:
+        flags = os.O_WRONLY | os.O_APPEND | _OPEN
+        try:
+            fd = os.open(self._prefix + path, flags)
+        except FileNotFoundError:
+            fd = os.open(self._prefix + path, flags | os.O_CREAT, 0o666)
+            self._own(fd)
+        try:
+            _write(fd, data)
+        finally:
+            os.close(fd)
+
+    def rename(self, src: str, dst: str, keep: bool = False) -> None:
+        src, dst = self._prefix + src, self._prefix + dst
+        if not keep:
+            os.rename(src, dst)
+        elif self.keeps and self._renameat2 is not None:
+            code = self._renameat2(os.fsencode(src), os.fsencode(dst))
+            if code in _UNSUPPORTED:
+                self.keeps = False
+                _look_and_rename(src, dst)
+            elif code:
+                raise OSError(code, os.strerror(code), src, None, dst)
+        else:
+            self.keeps = False
+            _look_and_rename(src, dst)
+
+    def link(self, src: str, dst: str) -> None:
+        os.link(self._prefix + src, self._prefix + dst, follow_symlinks=False)
+
+    def unlink(self, path: str) -> None:
+        os.unlink(self._prefix + path)
+
+    def mkdir(self, path: str) -> None:
+        full = self._prefix + path
+        try:
+            os.mkdir(full)
+        except FileExistsError:
+            if not modes.S_ISDIR(os.lstat(full).st_mode):
+                raise NotADirectoryError(errno.ENOTDIR, "not a folder of its own", full) from None
+            return
+        mode, group = self._manners()
+        os.chmod(full, mode)
+        if group >= 0:
+            _give(full, group)
+
+    def touch(self, path: str) -> None:
+        os.utime(self._prefix + path, follow_symlinks=False)
+
+    def sync(self, path: str) -> None:
+        full = self._prefix + path
+        if not path or modes.S_ISDIR(os.lstat(full).st_mode):
+            fd = os.open(full, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        elif modes.S_ISREG(os.lstat(full).st_mode):
+            fd = os.open(full, os.O_RDONLY | _OPEN)
+        else:
+            return
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def boottime(self) -> int:
+        return time.clock_gettime_ns(_CLOCK)
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def nonce(self) -> str:
+        return os.urandom(5).hex().upper()
+
+    def _own(self, fd: int) -> None:
+        """Give a new file the board's mode and group, whatever the umask says."""
+        mode, group = self._manners()
+        os.fchmod(fd, mode & 0o666)
+        if group >= 0:
+            _give(fd, group)
+
+    def _manners(self) -> tuple[int, int]:
+        if self._mode is None:
+            s = os.stat(self._prefix)
+            self._mode = modes.S_IMODE(s.st_mode) & 0o2777
+            inherited = s.st_mode & modes.S_ISGID or s.st_gid == os.getegid()
+            self._group = -1 if inherited else s.st_gid
+        return self._mode, self._group
+
+
+class _Renameat2(Protocol):
+    def __call__(self, src: bytes, dst: bytes) -> int: ...
+
+
+def _find_renameat2() -> _Renameat2 | None:
+    """The call itself, through libc's function or, where libc lacks it, its number."""
+    import ctypes  # not at the top: a third of the import time, and only a writer needs it
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    number = _SYSCALLS.get(os.uname().machine)
+    head: tuple[object, ...] = ()
+    if hasattr(libc, "renameat2"):
+        function = libc.renameat2
+    elif number is not None and hasattr(libc, "syscall"):
+        function, head = libc.syscall, (ctypes.c_long(number),)
+    else:
+        return None
+
+    def call(src: bytes, dst: bytes) -> int:
+        if function(*head, _AT_FDCWD, src, _AT_FDCWD, dst, _NOREPLACE) == 0:
+            return 0
+        return ctypes.get_errno()
+
+    return call
+
+
+def _look_and_rename(src: str, dst: str) -> None:
+    """All that is left where the kernel cannot refuse; `link` and `unlink` would lose tasks."""
+    if os.path.lexists(dst):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), src, None, dst)
+    os.rename(src, dst)
+
+
+def _write(fd: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(fd, data) :]
+
+
+def _give(where: int | str, group: int) -> None:
+    with suppress(PermissionError):  # not a member of the board's group: the mode alone must do
+        os.chown(where, -1, group)

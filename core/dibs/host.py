@@ -1,0 +1,81 @@
+"""What this machine knows of itself: enough to say that a process is gone, never more."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from typing import NamedTuple
+
+
+class Process(NamedTuple):
+    """One process for all time: a pid alone may have been used again."""
+
+    host: str
+    boot: str
+    pidns: str
+    pid: int
+    start: int
+
+
+class Host(NamedTuple):
+    """Where this code runs; the boot id makes boot-time clocks comparable."""
+
+    name: str
+    boot: str
+    pidns: str
+    user: str
+
+    def process(self, pid: int) -> Process | None:
+        """That process as a claim's holder, or None where the system does not tell."""
+        start = _start_time(pid)
+        return None if start is None else Process(self.name, self.boot, self.pidns, pid, start)
+
+    def gone(self, process: Process) -> bool | None:
+        """Whether the process has ended for sure; None where this host cannot know."""
+        if (process.host, process.boot, process.pidns) != (self.name, self.boot, self.pidns):
+            return None
+        if not process.boot or not 0 < process.pid < 2**31:
+            return None
+        try:
+            os.kill(process.pid, 0)  # /proc may hide other users' processes, this does not
+        except ProcessLookupError:
+            return True
+        except OSError:
+            pass
+        start = _start_time(process.pid)
+        return None if start is None else start != process.start
+
+
+@cache
+def this_host() -> Host:
+    """This machine, read once."""
+    boot = _first_line("/proc/sys/kernel/random/boot_id")
+    boot += _link("/proc/self/ns/time")  # a time namespace has a boot clock of its own
+    pidns = _link("/proc/self/ns/pid")
+    user = os.environ.get("USER") or os.environ.get("LOGNAME") or str(os.geteuid())
+    return Host(os.uname().nodename or "localhost", boot, pidns, user)
+
+
+def _first_line(path: str) -> str:
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.readline().strip()
+    except OSError:
+        return ""
+
+
+def _link(path: str) -> str:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""
+
+
+def _start_time(pid: int) -> int | None:
+    """The process's start in clock ticks since boot; a zombie has ended."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read(4096).rpartition(b")")[2].split()
+        return -1 if fields[0] in (b"Z", b"X") else int(fields[19])
+    except (OSError, IndexError, ValueError):
+        return None

@@ -1,0 +1,78 @@
+"""Giving back what fell silent. Anyone may do it, any number at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from dibs import plain
+from dibs.claims import next_after_failure
+from dibs.errors import DibsError
+from dibs.names import Task
+
+if TYPE_CHECKING:
+    from dibs.clock import Sample
+    from dibs.store import Facts, Store
+
+
+class Reaped(NamedTuple):
+    """What one pass over the claims did and left."""
+
+    given_back: tuple[Task, ...]
+    """What the reaped claims became: available, free or failed."""
+    waiting: float | None
+    """Seconds until the next silent claim may be given back; None where all are alive."""
+    refused: tuple[str, ...]
+    """One line for each claim that could not be given back."""
+
+
+def reap(store: Store, ident: str | None = None) -> Reaped:
+    """Give back every claim, or those of one id, whose owner is dead or silent for too long."""
+    store.ready()
+    now = store.clock.now()
+    given: list[Task] = []
+    waits: list[float] = []
+    refused: list[str] = []
+    for task in list(store.live()):
+        if ident is not None and task.id != ident:
+            continue
+        try:
+            facts = store.facts(task)
+            if facts is None:
+                continue
+            wait = patience(store, facts, now)
+            if wait > 0:
+                waits += [wait] if facts.expired(now) else []
+                continue
+            ended = give_back(store, facts, now)
+            given += [ended] if ended is not None else []
+        except DibsError as error:
+            refused.append(f"{task.name}: {error}")
+    store.clock.settle(whole=ident is None)
+    return Reaped(tuple(given), min(waits, default=None), tuple(refused))
+
+
+def patience(store: Store, facts: Facts, now: Sample) -> float:
+    """Seconds until this claim may be given back; 0 when its owner is dead or surely silent."""
+    if dead(store, facts):
+        return 0.0
+    return store.clock.patience(facts.task.stem, facts.beat, facts.pulse, facts.ttl, now)
+
+
+def dead(store: Store, facts: Facts) -> bool:
+    """Whether the very process that holds the claim is known to have ended."""
+    record = facts.record
+    if record is None or record.process is None or not store.settings.reap_dead:
+        return False
+    return store.host.gone(record.process) is True
+
+
+def give_back(store: Store, facts: Facts, now: Sample) -> Task | None:
+    """Reap exactly the claim that was judged; None when it is not there any more."""
+    task = facts.task
+    reason = f"silent for {facts.age(now):.0f} s, ttl {facts.ttl:g} s"
+    if task.plain:
+        return plain.give_back(store, facts, "reap", reason)
+    if task.take:
+        sight = facts.record.sight if facts.record else None
+        return plain.finish(store, task, sight)
+    return store.shift(task, next_after_failure(store, task), "reap", "", reason)

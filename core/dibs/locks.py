@@ -1,0 +1,185 @@
+"""Named leases: the same renames under other state words, for agents whose tasks are no files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from dibs import adding, janitor, names
+from dibs.claims import Claim, Terms, attach, take
+from dibs.errors import BadName, Changed, Exists, Held, Lost
+from dibs.names import FREE, HELD, Task
+from dibs.records import Record
+from dibs.store import KNOWN, tell
+
+if TYPE_CHECKING:
+    from dibs.store import Facts, Store
+
+
+class Status(NamedTuple):
+    """What a lock is right now."""
+
+    task: Task | None
+    """None for a name that nobody ever acquired, which is as free as any."""
+    held: bool
+    owner: str = ""
+    host: str = ""
+    metadata: str = ""
+    age: float = 0.0
+    ttl: float = 0.0
+    remaining: float = 0.0
+    """Seconds left of the lease; 0 once it has expired, whoever may still believe in it."""
+
+
+def acquire(store: Store, ident: str, terms: Terms, lease: str = "") -> Claim:
+    """Get the lock, or raise `Held` with its holder.
+
+    The same lease again, by its name or as the very process that holds it, only lasts longer.
+    """
+    names.escape(ident)
+    store.ready()
+    if lease:
+        return _again(store, ident, terms, lease)
+    while True:
+        found = list(store.find(ident, ended=False))
+        if not found:
+            _publish(store, ident)
+            continue
+        task = only(ident, found)
+        if task.state not in (FREE, HELD):
+            raise BadName(
+                f"{ident!a} is a task on this board: `dibs claim` it, or use another name"
+            )
+        if task.state == HELD:
+            mine = _own(store, task, terms)
+            if mine is not None:
+                return mine
+            _take_over(store, task)
+            continue
+        claim = take(store, task, terms)
+        if claim is not None:
+            return claim
+
+
+def resume(store: Store, ident: str, terms: Terms, exact: str = "") -> Claim:
+    """Take one's own claim or lock anew after a restart: a higher fence voids the old self.
+
+    By owner text alone only when the old self is expired or dead; with its exact name, always.
+    """
+    store.ready()
+    now = store.clock.now()
+    if exact:
+        old = attach(store, exact).task
+        if ident and old.id != ident:
+            raise BadName(f"{exact} is not a claim of {ident!a}")
+    else:
+        held = [t for t in store.find(ident, ended=False) if t.live and t.claim and not t.take]
+        mine = [t for t in held if _owner(store, t) == terms.owner]
+        if not mine:
+            raise Changed(
+                f"{terms.owner!a} holds no claim of {ident!a}: claim it; {tell(held)}",
+                ident,
+                tuple(held),
+            )
+        old = only(ident, mine)
+        facts = store.facts(old)
+        if facts is not None and janitor.patience(store, facts, now) > 0:
+            raise held_by(store, facts, f"resume with its exact name {old.stem}, or wait")
+    claim = take(store, old, terms)
+    if claim is None:
+        raise store.changed(old.name, old.id, "somebody took it meanwhile")
+    store.drop(f".dibs/claims/{old.stem}")
+    return claim
+
+
+def status(store: Store, ident: str) -> Status:
+    """Who holds a lock and for how long; an unknown name is free."""
+    found = [t for t in store.find(ident, ended=False) if t.kind == "lock"]
+    if not found:
+        return Status(None, held=False)
+    task = only(ident, found)
+    facts = store.facts(task) if task.state == HELD else None
+    if facts is None:
+        return Status(task, held=False)
+    age = facts.age(store.clock.now())
+    record = facts.record or Record(owner=task.owner)
+    left = max(0.0, facts.ttl - age)
+    owner = record.owner or task.owner
+    return Status(task, True, owner, record.host, record.metadata, age, facts.ttl, left)
+
+
+def only(ident: str, found: list[Task]) -> Task:
+    """The one name of an id; two names are a person's to sort out."""
+    if len(found) > 1:
+        raise Exists(f"{ident!a} has two names, so nobody may take it: {tell(found)}")
+    return found[0]
+
+
+def held_by(store: Store, facts: Facts, hint: str = "") -> Held:
+    """The answer to everybody but the holder."""
+    task, record = facts.task, facts.record or Record()
+    owner = record.owner or task.owner
+    remaining = facts.ttl - facts.age(store.clock.now())
+    until = f"for {remaining:.0f} s more unless it beats" if remaining > 0 else "past its ttl"
+    text = f"{task.id!a} is held by {owner!a} {until}; {hint or 'try again then'}"
+    return Held(text, task, owner, max(0.0, remaining), record.metadata)
+
+
+def _again(store: Store, ident: str, terms: Terms, lease: str) -> Claim:
+    claim = attach(store, lease)
+    if claim.id != ident or claim.task.state != HELD:
+        raise Lost(f"{lease} is no lease of {ident!a}; stop", lease)
+    claim.beat()
+    return claim
+
+
+def _publish(store: Store, ident: str) -> None:
+    """Make the name; everybody who tries at once makes the same one, and one adder wins.
+
+    A winner that died before it published is helped: its nonce in `known/` makes it safe.
+    """
+    try:
+        adding.add(store, ident, b"", names.DEFAULT_PRIORITY, FREE)
+        return
+    except Exists:
+        pass
+    life = adding.latest_life(store, ident)
+    if life is None:
+        raise Exists(f"{KNOWN} holds no sound entry for {ident!a}; `dibs check` tells more")
+    draft = adding.draft_name(ident, FREE, life.nonce)
+    if store.look(draft):
+        adding.publish(store, draft, names.waiting_name(ident, life.stamp, FREE))
+    elif not store.find(ident):
+        raise Exists(f"{ident!a} was known here and has vanished: `dibs forget` frees the name")
+
+
+def _own(store: Store, task: Task, terms: Terms) -> Claim | None:
+    """The lock as the calling process's own lease, if the very process holds it and it runs."""
+    record = store.record(task.stem)[0]
+    if record is None or record.process is None or record.process != terms.process:
+        return None
+    claim = Claim(store, task, record)
+    try:
+        claim.beat()
+    except Lost:
+        return None
+    return claim
+
+
+def _take_over(store: Store, task: Task) -> None:
+    """Give an expired lock back so that it can be taken; raise `Held` for a live one."""
+    now = store.clock.now()
+    facts = store.facts(task)
+    if facts is None:
+        return
+    wait = janitor.patience(store, facts, now)
+    store.clock.settle(whole=False)
+    if wait > 0:
+        late = facts.expired(now)
+        hint = f"nobody can vouch for the clock yet: try again in {wait:.0f} s" if late else ""
+        raise held_by(store, facts, hint)
+    janitor.give_back(store, facts, now)
+
+
+def _owner(store: Store, task: Task) -> str:
+    record = store.record(task.stem)[0]
+    return record.owner if record and record.owner else task.owner

@@ -1,0 +1,171 @@
+"""Handing back a plain-shell claim, whose name holds no nonce and whose worker knows no dibs.
+
+It is first taken under a hardened name of the reserved owner, with a record of what was seen.
+Then what was taken is compared with what was seen: the same file, untouched, with the same lock.
+Only then the lock is set aside and the task goes back to the name that plain workers take.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dibs import names
+from dibs.errors import Exists
+from dibs.names import CLAIMED, FAILED, TAKER, Stamp, Task
+from dibs.records import Record, Sight, encode
+from dibs.store import ASIDE, CLAIMS, PLAIN
+
+if TYPE_CHECKING:
+    from dibs.store import Facts, Store
+
+LOCK_GONE = "its lock vanished while it was handed back: finished or reaped, nobody can tell"
+OFFERED_ANEW = "the name it would go back to was offered anew meanwhile"
+TOO_OFTEN = "handed back too often"
+
+
+def give_back(
+    store: Store, seen: Facts, verb: str, reason: str, *, by: str = "", park: bool = False
+) -> Task | None:
+    """Take a plain claim that looks as it was seen, and hand it back or park it.
+
+    None when it is not that claim any more, or turned out to be alive: then it was put back.
+    """
+    task = seen.task
+    sight = Sight(task.name, seen.ino, seen.mtime, seen.lock, seen.lock_mtime)
+    stem = names.claim_stem(task.id, task.stamp, f"{TAKER}-{store.port.nonce()}")
+    try:
+        store.write(f"{CLAIMS}/{stem}", encode(Record(owner=TAKER, sight=sight)))
+    except OSError as error:
+        raise store.storage(error) from error
+    taken = names.read(f"{stem}.{CLAIMED}")
+    assert taken is not None
+    if not store.move(task.name, taken.name):
+        store.drop(f"{CLAIMS}/{stem}")
+        return None
+    ended = finish(store, taken, sight, park=park)
+    if ended is not None and not ended.plain:
+        store.journal.write(verb, task.id, task.name, ended.name, by, reason)
+        return ended
+    return None
+
+
+def finish(store: Store, taken: Task, sight: Sight | None, *, park: bool = False) -> Task | None:
+    """Bring a take to its end, whoever began it; returns what it became."""
+    aside = f"{ASIDE}/{taken.stem}"
+    if sight is None or names.read(sight.name) is None:
+        return _set_apart(store, taken, "the record of what was seen is gone")
+    if not store.look(aside):
+        verdict = _compare(store, taken, sight)
+        if verdict is False:
+            return _put_back(store, taken, sight)
+        if verdict is None:
+            return _set_apart(store, taken, LOCK_GONE)
+        if sight.lock is not None and not _set_lock_aside(store, sight, aside):
+            return _put_back(store, taken, sight)
+    if park:
+        return _set_apart(store, taken, "")
+    if _count(store, taken) >= store.settings.max_attempts:
+        return _set_apart(store, taken, TOO_OFTEN)
+    name = f"{_stem(sight)}.available"
+    try:
+        store.port.touch(taken.name)  # so that an older look of another janitor fits no more
+        if not store.move(taken.name, name, keep=True):
+            return None
+    except FileNotFoundError:
+        return None
+    except Exists:
+        return _set_apart(store, taken, OFFERED_ANEW)
+    except OSError as error:
+        raise store.storage(error) from error
+    _clear(store, taken)
+    return names.read(name)
+
+
+def _compare(store: Store, taken: Task, sight: Sight) -> bool | None:
+    """Whether what was taken is what was seen; None when its lock has vanished meanwhile."""
+    try:
+        stat = store.port.stat(taken.name)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise store.storage(error) from error
+    lock, beaten = _lock(store, sight)
+    if sight.lock is not None and lock is None:
+        return None
+    return (stat.ino, stat.mtime, lock, beaten) == (
+        sight.ino,
+        sight.mtime,
+        sight.lock,
+        sight.lock_mtime,
+    )
+
+
+def _set_lock_aside(store: Store, sight: Sight, aside: str) -> bool:
+    """Take the lock by its name and look once more whether it is the one that was seen."""
+    lock_file = f"{_stem(sight)}.lock"
+    if not store.move(lock_file, aside):
+        return False
+    try:
+        if store.port.stat(aside).mtime == sight.lock_mtime:
+            return True
+        store.move(aside, lock_file, keep=True)  # it beat just now
+    except Exists:
+        store.drop(aside)  # and again: the newer one stays
+    except OSError as error:
+        raise store.storage(error) from error
+    return False
+
+
+def _put_back(store: Store, taken: Task, sight: Sight) -> Task | None:
+    """It is alive: give it its own name again.
+
+    If its worker finished meanwhile it found no name to remove, only the lock; so a claim that
+    comes back to no lock is for a person to decide.
+    """
+    if sight.lock is not None and _lock(store, sight)[0] is None:
+        return _set_apart(store, taken, LOCK_GONE)
+    try:
+        back = store.move(taken.name, sight.name, keep=True)
+    except Exists:
+        return _set_apart(store, taken, OFFERED_ANEW)
+    if back and sight.lock is not None and _lock(store, sight)[0] is None:
+        apart = names.claim_stem(taken.id, taken.stamp, f"{TAKER}-{store.port.nonce()}")
+        if store.move(sight.name, f"{FAILED}/{apart}"):
+            store.journal.write("park", taken.id, sight.name, f"{FAILED}/{apart}", "", LOCK_GONE)
+    _clear(store, taken)
+    return names.read(sight.name)
+
+
+def _set_apart(store: Store, taken: Task, reason: str) -> Task | None:
+    """Park it in `failed/`, where a person decides."""
+    name = f"{FAILED}/{taken.stem}"
+    if not store.move(taken.name, name):
+        return None
+    _clear(store, taken)
+    if reason:
+        store.journal.write("park", taken.id, taken.name, name, "", reason)
+    return names.read_any(name)
+
+
+def _clear(store: Store, taken: Task) -> None:
+    store.drop(f"{CLAIMS}/{taken.stem}")
+    store.drop(f"{ASIDE}/{taken.stem}")
+
+
+def _count(store: Store, taken: Task) -> int:
+    """One more hand-back of this id: a byte each, because its name carries no count."""
+    path = f"{PLAIN}/{names.escape(taken.id)}"
+    try:
+        store.port.append(path, b".")
+        return store.port.stat(path).size
+    except OSError:
+        return 1  # a count that cannot be kept parks nothing
+
+
+def _lock(store: Store, sight: Sight) -> tuple[str | None, int]:
+    return store.lock(Task(sight.name, "", CLAIMED, *Stamp(), ""))
+
+
+def _stem(sight: Sight) -> str:
+    """The name without its state word, as the shell spelled it."""
+    return sight.name.rpartition(".claimed")[0]

@@ -1,0 +1,115 @@
+"""Which waiting task to try next, without listing the directory for every claim.
+
+One listing gives the head of the queue, by priority and then by name. Processes that meet leave
+each other: after two losses a claimant goes on in another slice of the head.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from bisect import bisect_left
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from dibs import names
+from dibs.clock import SECOND
+from dibs.names import DEFAULT_PRIORITY, Task
+
+if TYPE_CHECKING:
+    from dibs.store import Store
+
+HEAD = 4096
+SLICE = 64
+LOSSES = 2
+_priority = re.compile(r"\.f[0-9]+(?:a[0-9]+)?p([0-9])\.available").search
+
+
+class Queue:
+    """The head of one board's queue as this process last saw it."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._slices: list[list[str]] = []
+        self._losses = 0
+        self._until = 0
+        self._crowded = False
+
+    def __iter__(self) -> Iterator[Task]:
+        """Tasks to try, best first, from what was seen last and then from one new listing."""
+        if self._store.port.boottime() < self._until:
+            yield from self._drain()
+        self.refill()
+        yield from self._drain()
+
+    def lost(self) -> None:
+        """Somebody was faster: after the second time, go elsewhere."""
+        self._losses += 1
+
+    def _drain(self) -> Iterator[Task]:
+        while self._slices:
+            if self._losses >= LOSSES:
+                self._losses = 0
+                self._crowded = True
+                self._leave()
+            part = self._slices[-1]
+            if not part:
+                self._slices.pop()
+                continue
+            name = part.pop()
+            task = names.read(name)
+            if task is not None:
+                yield task
+
+    def _leave(self) -> None:
+        """Put another slice of the same priority in front, by chance."""
+        slices = self._slices
+        front = _priority_of(slices[-1][-1]) if slices[-1] else None
+        others = [n for n, part in enumerate(slices) if part and _priority_of(part[-1]) == front]
+        if others:
+            n = random.choice(others)
+            slices[n], slices[-1] = slices[-1], slices[n]
+
+    def refill(self) -> None:
+        """List the directory and keep the head of what waits."""
+        store = self._store
+        start = store.port.boottime()
+        listed = store.listing()
+        listed.sort()
+        by_priority: dict[int, list[str]] = {}
+        for name in listed:
+            if name.endswith(".available"):
+                by_priority.setdefault(_priority_of(name), []).append(name)
+        size = max(HEAD, len(listed) // 16)
+        slices: list[list[str]] = []
+        for priority in sorted(by_priority, reverse=True):
+            head = [n for n in by_priority[priority][:size] if not doubled(listed, n)]
+            size -= len(head)
+            slices += [head[at : at + SLICE][::-1] for at in range(0, len(head), SLICE)]
+        self._slices = slices[::-1]
+        self._losses = LOSSES if self._crowded else 0
+        self._crowded = False
+        end = store.port.boottime()
+        # Listing a million names takes longer than the second that a short list is good for.
+        self._until = end + max(SECOND, 8 * (end - start))
+
+
+def _priority_of(name: str) -> int:
+    m = _priority(name) if name[-12:-11] == "p" else None
+    return int(m[1]) if m else DEFAULT_PRIORITY
+
+
+def doubled(listed: list[str], name: str) -> bool:
+    """Whether a sorted listing holds another name of the same id: then neither is claimed."""
+    task = names.read(name)
+    if task is None:
+        return True
+    for begin in names.spellings(task.id):
+        at = bisect_left(listed, begin)
+        while at < len(listed) and listed[at].startswith(begin):
+            if listed[at] != name:
+                other = names.read(listed[at])
+                if other is not None and other.id == task.id:
+                    return True
+            at += 1
+    return False

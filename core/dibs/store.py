@@ -1,0 +1,355 @@
+"""What every verb stands on: one rename with its answer found out, and the facts of a claim."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from dibs import names
+from dibs.clock import SECOND, Clock, Sample
+from dibs.disk import RECORD_BYTES, Port
+from dibs.errors import (
+    BoardMissing,
+    Changed,
+    Exists,
+    NotABoard,
+    ReadOnly,
+    StorageError,
+    Uncertain,
+)
+from dibs.journal import Journal
+from dibs.names import CLAIMED, DONE, FAILED, Task
+from dibs.records import Record, decode
+from dibs.settings import OFF, STRICT, Settings, load
+
+if TYPE_CHECKING:
+    from dibs.host import Host
+
+CLAIMS, KNOWN, GONE, NEW, PAST, PLAIN, ASIDE = (
+    ".dibs/claims",
+    ".dibs/known",
+    ".dibs/gone",
+    ".dibs/new",
+    ".dibs/past",
+    ".dibs/plain",
+    ".dibs/aside",
+)
+FOLDERS = (
+    *(".dibs", DONE, FAILED, CLAIMS, KNOWN, GONE, NEW, PAST, PLAIN, ASIDE),
+    ".dibs/witness",
+    ".dibs/journal",
+)
+TOML = ".dibs/board.toml"
+LOCK_BYTES = 4096
+PATIENCE = 5 * SECOND
+_PAUSE = 0.05
+_READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
+_DEFINITE = {
+    *_READ_ONLY,
+    *(errno.ENOSPC, errno.EDQUOT, errno.ENAMETOOLONG, errno.EXDEV, errno.ENOTDIR),
+    *(errno.EISDIR, errno.ELOOP, errno.EINVAL, errno.EMLINK, errno.ENOTEMPTY),
+}
+
+
+class Facts(NamedTuple):
+    """What the disk says of one claim at one moment."""
+
+    task: Task
+    beat: int
+    """When it was last heard of, in nanoseconds of the file system's clock."""
+    pulse: int
+    """A number that every beat changes."""
+    ttl: float
+    since: int
+    """When the name came to be: the claim's own rename."""
+    record: Record | None
+    """None where there is no record, or for a plain claim."""
+    ino: int
+    mtime: int
+    lock: str | None
+    """The first bytes of a plain claim's lock file; None where there is none."""
+    lock_mtime: int
+
+    @property
+    def sight(self) -> str:
+        """The name to act on: a plain claim's carries the time of its rename, having no nonce."""
+        return f"{self.task.name}/{self.since:x}" if self.task.plain else self.task.name
+
+    def age(self, now: Sample) -> float:
+        """Seconds since the last beat, never negative."""
+        return max(0, now.fs - self.beat) / SECOND
+
+    def expired(self, now: Sample) -> bool:
+        """Silent for longer than its ttl."""
+        return now.fs - self.beat > self.ttl * SECOND
+
+
+class Store:
+    """One board as one process works on it."""
+
+    def __init__(self, port: Port, host: Host) -> None:
+        self.port = port
+        self.host = host
+        self.clock = Clock(port, host)
+        self.journal = Journal(port, host, self.clock)
+        self.settings = Settings()
+        self._ready = False
+
+    def open(self) -> None:
+        """Look whether this is a board, and read its settings."""
+        try:
+            if not self.port.stat("").folder:
+                raise NotABoard("not a directory: give the directory that holds the tasks")
+        except FileNotFoundError:
+            raise BoardMissing("there is no such directory: make it, or `dibs init` it") from None
+        except NotADirectoryError:
+            raise NotABoard("not a directory: give the directory that holds the tasks") from None
+        except OSError as error:
+            raise self.storage(error) from error
+        for folder in FOLDERS[:3]:
+            if self.look(folder) and not self.port.stat(folder).folder:
+                raise NotABoard(f"{folder} is not a folder of its own: a board never follows links")
+        try:
+            self.settings = load(self.port.read(TOML, 65_536)[0])
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            if error.errno == errno.EINVAL:
+                raise NotABoard(".dibs/board.toml is not a plain file: remove it") from error
+            raise self.storage(error) from error
+
+    def ready(self) -> None:
+        """Make the folders that writing needs; cheap once they are there."""
+        if self._ready:
+            return
+        try:
+            if not self.look(FOLDERS[-1]):
+                self.make_folders()
+        except OSError as error:
+            raise self.storage(error) from error
+        self._ready = True
+
+    def make_folders(self) -> None:
+        """Every folder that a board has, whichever are missing."""
+        for folder in FOLDERS:
+            self.port.mkdir(folder)
+
+    def storage(self, error: OSError) -> StorageError:
+        """A definite refusal of the disk, as the one line that says what to do."""
+        where = error.filename or "the board"
+        text = error.strerror or str(error)
+        if error.errno in _READ_ONLY:
+            return ReadOnly(f"{where}: {text}: this user or this mount cannot write here")
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return StorageError(f"{where}: {text}: free some space, then try again")
+        return StorageError(f"{where}: {text}")
+
+    def look(self, path: str) -> bool | None:
+        """Whether that exact name is there; None where the disk does not say."""
+        try:
+            self.port.stat(path)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            return False if error.errno == errno.ENAMETOOLONG else None
+        return True
+
+    def move(self, src: str, dst: str, *, keep: bool = False, until: int = 0) -> bool:
+        """One change of ownership: rename the exact name, and find out what became of it.
+
+        True: it is at `dst`, by this call or by one with the same effect. False: somebody else
+        had it first. After any error both names are looked at, because a reply can be lost and
+        a missing folder answers like a missing file; while the source is still there the call
+        is made again, and when that does not end in time nobody can tell.
+        """
+        until = until or self.port.boottime() + PATIENCE
+        while True:
+            try:
+                self.port.rename(src, dst, keep)
+                return True
+            except OSError as failed:
+                error = failed
+            here, there = self.look(src), self.look(dst)
+            if here is False and there is not None:
+                return there
+            if error.errno in _DEFINITE and not there:
+                raise self.storage(error) from error
+            if here and error.errno == errno.EEXIST and there:
+                raise Exists(f"{dst} is in the way; it was left as it is")
+            if here and error.errno == errno.ENOENT and self._restore(dst):
+                continue
+            if self.port.boottime() >= until:
+                raise Uncertain(
+                    f"{src}: the disk answers {error.strerror or error}; "
+                    "whether it was moved cannot be told"
+                )
+            self.port.sleep(_PAUSE)
+
+    def shift(
+        self, task: Task, dst: str, verb: str, by: str = "", reason: str = "", until: int = 0
+    ) -> Task | None:
+        """One whole transition: the move, its line in the journal, its durability.
+
+        A destination in a folder holds a nonce; any other could belong to somebody and is kept.
+        """
+        folder = dst.rpartition("/")[0]
+        if not self.move(task.name, dst, keep=not folder, until=until):
+            return None
+        if task.live:
+            self.drop(f"{CLAIMS}/{task.stem}")
+        self.journal.write(verb, task.id, task.name, dst, by, reason)
+        self.sync(*([folder, ""] if folder else [""]), every=not folder)
+        return names.read_any(dst)
+
+    def _restore(self, path: str) -> bool:
+        """Make the folder of a destination that somebody removed."""
+        folder = path.rpartition("/")[0]
+        if not folder or self.look(folder) is not False:
+            return False
+        self.port.mkdir(folder)
+        return True
+
+    def drop(self, path: str) -> None:
+        """Remove a name that only this operation can mean; a failure leaves litter, no harm."""
+        with suppress(OSError):
+            self.port.unlink(path)
+
+    def write(self, path: str, data: bytes) -> None:
+        """Make a file below `.dibs/`, and its folder too where somebody removed that."""
+        try:
+            self.port.create(path, data)
+        except FileNotFoundError:
+            self.make_folders()
+            self.port.create(path, data)
+
+    def sync(self, *paths: str, every: bool = False, before: str = "") -> None:
+        """Make names or content durable, as far as the board's settings ask for it.
+
+        `every`: a step that only a strict board makes durable. `before`: the step that is given
+        up when this fails; without it the step is done already and only its durability is open.
+        """
+        wanted = self.settings.durability
+        if wanted == OFF or (every and wanted != STRICT):
+            return
+        for path in paths:
+            try:
+                self.port.sync(path)
+            except FileNotFoundError:
+                pass  # taken on by somebody else: what they do syncs it
+            except OSError as error:
+                if before:
+                    raise self.storage(error) from error
+                raise Uncertain(
+                    f"the step is done, but {path or 'the board'} could not be made durable: "
+                    f"{error.strerror}"
+                ) from error
+
+    def listing(self) -> list[str]:
+        """The names in the board's own directory."""
+        try:
+            return self.port.names("")
+        except FileNotFoundError:
+            raise BoardMissing("the board's directory is gone: is it mounted?") from None
+        except OSError as error:
+            raise self.storage(error) from error
+
+    def live(self) -> Iterator[Task]:
+        """Every task that somebody holds, by one listing."""
+        for name in self.listing():
+            if ".claimed" in name or name.endswith(".held"):
+                task = names.read(name)
+                if task is not None:
+                    yield task
+
+    def find(self, ident: str, *, ended: bool = True) -> tuple[Task, ...]:
+        """Every name that carries an id, by one listing of each folder."""
+        begins = names.spellings(ident)
+        found = [names.read(n) for n in self.listing() if n.startswith(begins)]
+        for folder in (DONE, FAILED) if ended else ():
+            found += [
+                names.read_ended(folder, n) for n in self.ended(folder) if n.startswith(begins)
+            ]
+        return tuple(task for task in found if task is not None and task.id == ident)
+
+    def ended(self, folder: str) -> list[str]:
+        """The names in `done/` or `failed/`; none where there is no such folder."""
+        try:
+            return self.port.names(folder)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise self.storage(error) from error
+
+    def changed(self, name: str, ident: str, what: str) -> Changed:
+        """The refusal of an act whose exact name is gone, with what is there now."""
+        now = self.find(ident)
+        return Changed(f"{name} is gone: {what}; {tell(now)}", name, now)
+
+    def record(self, stem: str) -> tuple[Record | None, int, int]:
+        """A claim's record with its times (mtime, ctime); a foul one is no more than its flaw."""
+        path = f"{CLAIMS}/{stem}"
+        try:
+            data, stat = self.port.read(path, RECORD_BYTES + 1)
+            return decode(data), stat.mtime, stat.ctime
+        except FileNotFoundError:
+            return None, 0, 0
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                return Record(flaw=f"unreadable: {error.strerror}"), 0, 0
+            try:
+                stat = self.port.stat(path)
+            except OSError:
+                return None, 0, 0
+            return Record(flaw="not a plain file"), stat.mtime, stat.ctime
+
+    def facts(self, task: Task) -> Facts | None:
+        """All that decides about one claim, read now; None when its name is gone.
+
+        The name's own ctime always counts as a beat, so a fresh claim is fresh before it has a
+        record, and a file's content is never needed to tell an age.
+        """
+        try:
+            stat = self.port.stat(task.name)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise self.storage(error) from error
+        if task.plain:
+            return self._plain_facts(task, stat.ctime, stat.ino, stat.mtime)
+        record, mtime, ctime = self.record(task.stem)
+        ttl = record.ttl if record and record.ttl is not None else self.settings.ttl
+        beat, pulse = max(stat.ctime, mtime, ctime), stat.ctime + mtime + ctime
+        return Facts(task, beat, pulse, ttl, stat.ctime, record, stat.ino, stat.mtime, None, 0)
+
+    def _plain_facts(self, task: Task, ctime: int, ino: int, mtime: int) -> Facts:
+        lock, beaten = self.lock(task)
+        ttl = self.settings.plain_ttl
+        beat, pulse = max(ctime, beaten), ctime + beaten
+        return Facts(task, beat, pulse, ttl, ctime, None, ino, mtime, lock, beaten)
+
+    def lock(self, task: Task) -> tuple[str | None, int]:
+        """A plain claim's lock: its first bytes, torn or empty as they may be, and its mtime."""
+        path = f"{task.stem}.lock"
+        try:
+            data, stat = self.port.read(path, LOCK_BYTES)
+            return data.decode("utf-8", "replace"), stat.mtime
+        except FileNotFoundError:
+            return None, 0
+        except OSError:
+            try:
+                return "", self.port.stat(path).mtime
+            except OSError:
+                return None, 0
+
+
+def tell(tasks: Iterable[Task]) -> str:
+    """What is there now, in words."""
+    shown = [f"{t.name} ({t.state}{f' by {t.owner}' if t.owner else ''})" for t in tasks]
+    return f"now: {', '.join(shown)}" if shown else "nothing carries that id now"
+
+
+def live_name(stem: str) -> str:
+    """A claim's name on the board, from its stem."""
+    return f"{stem}.{CLAIMED}"

@@ -1,0 +1,152 @@
+"""The board as a reader sees it: a snapshot, and what changed since.
+
+A view is kept true by names alone. One listing is the truth; a hint that a name may have changed
+costs one look, whatever the board's length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from dibs import names
+from dibs.clock import SECOND, Sample
+from dibs.errors import ReadOnly
+from dibs.names import DONE, FAILED, Task
+
+if TYPE_CHECKING:
+    from dibs.store import Facts, Store
+
+
+class Change(NamedTuple):
+    """What one look at the board found different."""
+
+    came: tuple[Task, ...]
+    went: tuple[Task, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.came or self.went)
+
+
+class Snapshot(NamedTuple):
+    """The whole board at one moment."""
+
+    tasks: Mapping[str, Task]
+    """Every task and lock by its exact name."""
+    facts: Mapping[str, Facts]
+    """What the disk says of each claim, by the same name."""
+    now: Sample
+    exact: bool
+    """False where the clock could not be read: then ages are at least what they show."""
+    strangers: int
+    """Names on the board that are no task's; `check` lists them."""
+
+    def age(self, name: str) -> float | None:
+        """Seconds since a claim's last beat."""
+        facts = self.facts.get(name)
+        return facts.age(self.now) if facts is not None else None
+
+    def stale(self, name: str) -> bool:
+        """Silent for longer than its ttl."""
+        facts = self.facts.get(name)
+        return facts is not None and facts.expired(self.now)
+
+    def counts(self) -> dict[str, int]:
+        """How many there are in each state; stale ones count as stale, not as claimed."""
+        counts = dict.fromkeys(
+            ("available", "claimed", "stale", "failed", "done", "free", "held"), 0
+        )
+        for name, task in self.tasks.items():
+            counts["stale" if task.live and self.stale(name) else task.state] += 1
+        return counts
+
+
+class View:
+    """One reader's picture of the board, corrected by listings and by hints."""
+
+    def __init__(self, store: Store, *, ended: bool = True) -> None:
+        self._store = store
+        self._folders = ("", DONE, FAILED) if ended else ("",)
+        self.tasks: dict[str, Task] = {}
+        self.strangers: set[str] = set()
+
+    def scan(self) -> Change:
+        """List the folders and take over every difference."""
+        listed: set[str] = set()
+        for folder in self._folders:
+            found = self._store.ended(folder) if folder else self._store.listing()
+            listed.update([f"{folder}/{name}" for name in found] if folder else found)
+        known = self.tasks.keys() | self.strangers
+        return self._apply(listed - known, known - listed)
+
+    def hint(self, paths: Iterable[str]) -> Change:
+        """Look at exactly these board-relative names, which may have changed."""
+        came, went = [], []
+        for path in set(paths):
+            here = self._store.look(path)
+            known = path in self.tasks or path in self.strangers
+            if here and not known:
+                came.append(path)
+            elif here is False and known:
+                went.append(path)
+        return self._apply(came, went)
+
+    def facts(self) -> dict[str, Facts]:
+        """What the disk says of each claim now; costs a few looks for each of them."""
+        found = {}
+        for task in [t for t in self.tasks.values() if t.live]:
+            facts = self._store.facts(task)
+            if facts is not None:
+                found[task.name] = facts
+        return found
+
+    def snapshot(self) -> Snapshot:
+        """The picture with the facts of every claim and the clock to judge them by."""
+        facts = self.facts()
+        now, exact = self._now(facts.values())
+        return Snapshot(self.tasks.copy(), facts, now, exact, len(self.strangers))
+
+    def _now(self, facts: Iterable[Facts]) -> tuple[Sample, bool]:
+        """The clock; where the board cannot be written, the newest time seen on it."""
+        store = self._store
+        try:
+            return store.clock.now(), True
+        except (OSError, ReadOnly):
+            newest = max((f.beat for f in facts), default=0)
+            return Sample(max(newest, store.port.stat("").mtime), store.port.boottime()), False
+
+    def _apply(self, came: Iterable[str], went: Iterable[str]) -> Change:
+        gone = []
+        for name in went:
+            self.strangers.discard(name)
+            task = self.tasks.pop(name, None)
+            if task is not None:
+                gone.append(task)
+        fresh = []
+        for name in came:
+            task = names.read_any(name)
+            if task is not None:
+                self.tasks[name] = task
+                fresh.append(task)
+            elif not own_file(name):
+                self.strangers.add(name)
+        return Change(tuple(fresh), tuple(gone))
+
+
+def own_file(name: str) -> bool:
+    """A name that belongs to the board without being a task: its folders and plain locks."""
+    return name in (".dibs", DONE, FAILED) or name.endswith(".lock")
+
+
+def doubles(tasks: Iterable[Task]) -> Iterator[tuple[Task, ...]]:
+    """Ids with more than one name on the board itself."""
+    by_id: dict[str, list[Task]] = {}
+    for task in tasks:
+        if task.state not in (DONE, FAILED):
+            by_id.setdefault(task.id, []).append(task)
+    return (tuple(same) for same in by_id.values() if len(same) > 1)
+
+
+def waiting_since(facts: Facts, now: Sample) -> float:
+    """Seconds since the name came to be."""
+    return max(0, now.fs - facts.since) / SECOND

@@ -1,0 +1,93 @@
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+CHECKOUT = Path(__file__).parents[2]
+CLAIM = re.compile(r"a\.f[1-9]\d*(a\d+)?\.me-[0-9A-F]{10}")
+DASHBOARD = {"dibs_tui", "humanize", "rich", "textual", "watchfiles"}
+
+pytestmark = pytest.mark.timeout(300)  # pip may have to fetch the build backend
+
+
+def output(*command: str | Path, **env: str) -> str:
+    done = subprocess.run(command, env=os.environ | env, capture_output=True, text=True)
+    assert done.returncode == 0, f"{command} ended with {done.returncode}\n{done.stderr}"
+    return done.stdout
+
+
+def claimed(printed: str) -> str:
+    """The claim's name, which is all that `claim` prints."""
+    name = printed.strip()
+    assert CLAIM.fullmatch(name), printed
+    return name
+
+
+@pytest.fixture(scope="module")
+def venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with pip and nothing else."""
+    path = tmp_path_factory.mktemp("installed") / "venv"
+    output(sys.executable, "-m", "venv", path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def wheel(venv: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    output(venv / "bin/pip", "wheel", "-q", "--no-deps", "-w", folder, CHECKOUT)
+    (built,) = folder.iterdir()
+    return built
+
+
+@pytest.fixture(scope="module")
+def dibs(venv: Path, wheel: Path) -> Path:
+    """The console script, installed without what the dashboard needs."""
+    output(venv / "bin/pip", "install", "-q", "--no-deps", wheel)
+    return venv / "bin/dibs"
+
+
+@pytest.mark.parametrize(
+    ("modules", "allowed"),
+    [("dibs", set()), ("dibs, dibs.cli", set()), ("dibs_tui.main", {"dibs_tui"})],
+)
+def test_importing_what_a_worker_needs_leaves_the_dashboard_out(
+    modules: str, allowed: set[str]
+) -> None:
+    path = os.pathsep.join(str(CHECKOUT / part) for part in ("core", "tui"))
+    code = f"import sys, {modules}; print(*sys.modules)"
+    loaded = output(sys.executable, "-c", code, PYTHONPATH=path).split()
+    assert DASHBOARD & set(loaded) == allowed
+
+
+def test_the_wheel_is_typed_and_holds_two_packages_and_nothing_else(wheel: Path) -> None:
+    names = set(ZipFile(wheel).namelist())
+    assert {"dibs/py.typed", "dibs_tui/py.typed"} <= names
+    tops = {name.partition("/")[0] for name in names}
+    assert tops == {"dibs", "dibs_tui", "dibs-0.1.0.dist-info"}
+
+
+def test_the_installed_script_serves_a_worker_from_add_to_done(dibs: Path, board_dir: Path) -> None:
+    def run(verb: str, *args: str) -> str:
+        return output(dibs, "-d", board_dir, verb, *args)
+
+    run("add", "a")
+    run("fail", claimed(run("claim", "--owner", "me")))
+    run("release", claimed(run("claim", "--owner", "me")))
+    claim = claimed(run("claim", "--owner", "me"))
+    run("beat", claim)
+    run("verify", claim)
+    assert "a" in run("ls").split()
+    run("done", claim)
+    run("check")
+    assert [path.name for path in (board_dir / "done").iterdir()] == [claim]
+
+
+def test_the_installed_script_shows_a_board_as_text(dibs: Path, board_dir: Path) -> None:
+    (board_dir / "hello.available").touch()
+    assert "hello" in output(dibs, board_dir)
+    assert "hello" in output(dibs, "board", board_dir)
+    assert "hello" in output(dibs.with_name("python"), "-m", "dibs", board_dir)
