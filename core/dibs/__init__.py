@@ -31,6 +31,7 @@ from dibs.errors import (
     Uncertain,
     UnknownId,
 )
+from dibs.facts import Facts
 from dibs.host import Host, Process, this_host
 from dibs.janitor import Reaped
 from dibs.journal import Event, Journal
@@ -38,7 +39,6 @@ from dibs.locks import Status
 from dibs.names import Stamp, Task
 from dibs.records import Record
 from dibs.settings import Settings
-from dibs.store import Facts
 from dibs.view import Change, Snapshot, View
 
 __all__ = [

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from dibs import names, plain
 from dibs.claims import handed_back
 from dibs.errors import BadName, Changed, NotExact
+from dibs.facts import facts_of
 from dibs.names import AVAILABLE, CLAIMED, DONE, FAILED, HELD, Task
 from dibs.store import tell
 
@@ -35,7 +36,7 @@ def _seen_plain(store: Store, text: str, name: str, since: str, states: tuple[st
     task = names.read(name)
     if task is None or task.claim or CLAIMED not in states:
         raise NotExact(f"{text!a} is not the exact name of a claim; `dibs show` prints it")
-    facts = store.facts(task)
+    facts = facts_of(store, task)
     if facts is None or f"{facts.since:x}" != since:
         raise store.changed(text, task.id, "it is another claim by now")
     return task
@@ -107,7 +108,7 @@ def _moved(store: Store, task: Task, dst: str, verb: str, reason: str, by: str) 
 def _give_back(
     store: Store, task: Task, text: str, verb: str, reason: str, by: str, *, apart: bool = False
 ) -> Task:
-    facts = store.facts(task)
+    facts = facts_of(store, task)
     since = text.partition(".claimed/")[2]
     if facts is None or (since and f"{facts.since:x}" != since):
         raise store.changed(text, task.id, "it is another claim by now")

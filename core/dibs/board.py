@@ -8,12 +8,13 @@ from dibs import acts, adding, checkup, janitor, locks, names
 from dibs.claims import Claim, Terms, attach, take
 from dibs.disk import Disk
 from dibs.errors import BadName, BoardMissing, NotABoard, UnknownId
+from dibs.facts import Facts, facts_of
 from dibs.host import Host, Process, this_host
 from dibs.journal import Event, Journal
 from dibs.names import AVAILABLE, DONE, Task
 from dibs.queue import Queue
 from dibs.settings import Settings, dump
-from dibs.store import TOML, Facts, Store
+from dibs.store import TOML, Store
 from dibs.view import Snapshot, View
 
 _STICKY = 0o1000
@@ -163,7 +164,7 @@ class Board:
             task = names.read_ended(DONE, name)
             if task is None:
                 continue
-            facts = store.facts(task)
+            facts = facts_of(store, task)
             if facts is not None and (now.fs - facts.since) / 1e9 >= older_than:
                 count += adding.purge(store, task)
         return count
@@ -206,7 +207,7 @@ class Board:
 
     def facts(self, task: Task) -> Facts | None:
         """All that the disk says of one claim; None when its name is gone."""
-        return self._store.facts(task)
+        return facts_of(self._store, task)
 
     def payload(self, task: Task, limit: int = 1 << 20) -> bytes:
         """The beginning of a task's payload; never follows a link or opens what is no file."""
@@ -246,7 +247,7 @@ class Board:
                 if claim is not None:
                     return claim
                 continue
-            facts = store.facts(task)
+            facts = facts_of(store, task)
             if facts is None:
                 continue
             if not reaped:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dibs import adding, janitor, names
 from dibs.clock import SECOND, from_the_future
 from dibs.errors import DibsError
+from dibs.facts import facts_of
 from dibs.names import AVAILABLE, DONE, FAILED, FREE, Task
 from dibs.store import ASIDE, CLAIMS, GONE, KNOWN, NEW
 from dibs.view import doubles, own_file
@@ -101,7 +102,7 @@ def _doubles(store: Store) -> Iterator[Finding]:
 def _claims(store: Store, now: Sample) -> Iterator[Finding]:
     for task in list(store.live()):
         try:
-            facts = store.facts(task)
+            facts = facts_of(store, task)
         except DibsError as error:
             yield Finding("unreadable", task.name, str(error))
             continue

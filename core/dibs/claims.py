@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from dibs import names
 from dibs.clock import SECOND
 from dibs.errors import BadName, Exists, Lost, StorageError, Uncertain
+from dibs.facts import facts_of, record_of
 from dibs.names import AVAILABLE, CLAIMED, DONE, FAILED, FREE, HELD, Task
 from dibs.records import Record, encode
 from dibs.settings import check_ttl
@@ -184,7 +185,7 @@ class Claim:
         start = store.port.boottime()
         try:
             now = store.clock.now()
-            facts = store.facts(self.task)
+            facts = facts_of(store, self.task)
         except (OSError, StorageError) as error:
             raise Uncertain(f"{self.name}: the disk does not answer: {error}; stop") from error
         if facts is None:
@@ -240,7 +241,7 @@ def attach(store: Store, text: str) -> Claim:
     for name in named:
         task = names.read(name)
         if task is not None and task.live and task.claim and store.look(name):
-            record = store.record(task.stem)[0]
+            record = record_of(store, task.stem)[0]
             return Claim(store, task, record or Record(owner=task.owner))
     ident = next(task.id for task in map(names.read_any, named) if task is not None)
     now = store.find(ident)

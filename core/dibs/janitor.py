@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from dibs import plain
 from dibs.claims import next_after_failure
 from dibs.errors import DibsError
+from dibs.facts import facts_of
 from dibs.names import Task
 
 if TYPE_CHECKING:
     from dibs.clock import Sample
-    from dibs.store import Facts, Store
+    from dibs.facts import Facts
+    from dibs.store import Store
 
 
 class Reaped(NamedTuple):
@@ -36,7 +38,7 @@ def reap(store: Store, ident: str | None = None) -> Reaped:
         if ident is not None and task.id != ident:
             continue
         try:
-            facts = store.facts(task)
+            facts = facts_of(store, task)
             if facts is None:
                 continue
             wait = patience(store, facts, now)

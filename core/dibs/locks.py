@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from dibs import adding, janitor, names
 from dibs.claims import Claim, Terms, attach, take
 from dibs.errors import BadName, Changed, Exists, Held, Lost
+from dibs.facts import facts_of, record_of
 from dibs.names import FREE, HELD, Task
 from dibs.records import Record
 from dibs.store import KNOWN, tell
 
 if TYPE_CHECKING:
-    from dibs.store import Facts, Store
+    from dibs.facts import Facts
+    from dibs.store import Store
 
 
 class Status(NamedTuple):
@@ -81,7 +83,7 @@ def resume(store: Store, ident: str, terms: Terms, exact: str = "") -> Claim:
                 tuple(held),
             )
         old = only(ident, mine)
-        facts = store.facts(old)
+        facts = facts_of(store, old)
         if facts is not None and janitor.patience(store, facts, now) > 0:
             raise held_by(store, facts, f"resume with its exact name {old.stem}, or wait")
     claim = take(store, old, terms)
@@ -97,7 +99,7 @@ def status(store: Store, ident: str) -> Status:
     if not found:
         return Status(None, held=False)
     task = only(ident, found)
-    facts = store.facts(task) if task.state == HELD else None
+    facts = facts_of(store, task) if task.state == HELD else None
     if facts is None:
         return Status(task, held=False)
     age = facts.age(store.clock.now())
@@ -154,7 +156,7 @@ def _publish(store: Store, ident: str) -> None:
 
 def _own(store: Store, task: Task, terms: Terms) -> Claim | None:
     """The lock as the calling process's own lease, if the very process holds it and it runs."""
-    record = store.record(task.stem)[0]
+    record = record_of(store, task.stem)[0]
     if record is None or record.process is None or record.process != terms.process:
         return None
     claim = Claim(store, task, record)
@@ -168,7 +170,7 @@ def _own(store: Store, task: Task, terms: Terms) -> Claim | None:
 def _take_over(store: Store, task: Task) -> None:
     """Give an expired lock back so that it can be taken; raise `Held` for a live one."""
     now = store.clock.now()
-    facts = store.facts(task)
+    facts = facts_of(store, task)
     if facts is None:
         return
     wait = janitor.patience(store, facts, now)
@@ -181,5 +183,5 @@ def _take_over(store: Store, task: Task) -> None:
 
 
 def _owner(store: Store, task: Task) -> str:
-    record = store.record(task.stem)[0]
+    record = record_of(store, task.stem)[0]
     return record.owner if record and record.owner else task.owner

@@ -293,7 +293,7 @@ def claim_stem(ident: str, stamp: Stamp, claim: str) -> str:
 
 
 def spellings(ident: str) -> tuple[str, ...]:
-    """What the names of an id can begin with: its escaped form, and its text as a shell wrote it."""
+    """What the names of an id can begin with: its escaped form, or its text as a shell wrote it."""
     eid = escape(ident)
     if eid == ident or "/" in ident or "\0" in ident:
         return (f"{eid}.",)

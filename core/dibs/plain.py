@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 
 from dibs import names
 from dibs.errors import Exists
-from dibs.names import CLAIMED, FAILED, TAKER, Stamp, Task
+from dibs.facts import lock_of
+from dibs.names import CLAIMED, FAILED, TAKER, Task
 from dibs.records import Record, Sight, encode
 from dibs.store import ASIDE, CLAIMS, PLAIN
 
 if TYPE_CHECKING:
-    from dibs.store import Facts, Store
+    from dibs.facts import Facts
+    from dibs.store import Store
 
 LOCK_GONE = "its lock vanished while it was handed back: finished or reaped, nobody can tell"
 OFFERED_ANEW = "the name it would go back to was offered anew meanwhile"
@@ -163,7 +165,7 @@ def _count(store: Store, taken: Task) -> int:
 
 
 def _lock(store: Store, sight: Sight) -> tuple[str | None, int]:
-    return store.lock(Task(sight.name, "", CLAIMED, *Stamp(), ""))
+    return lock_of(store, _stem(sight))
 
 
 def _stem(sight: Sight) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from dibs import names
-from dibs.clock import SECOND, Clock, Sample
-from dibs.disk import RECORD_BYTES, Port
+from dibs.clock import SECOND, Clock
+from dibs.disk import Port
 from dibs.errors import (
     BoardMissing,
     Changed,
@@ -21,7 +21,6 @@ from dibs.errors import (
 )
 from dibs.journal import Journal
 from dibs.names import CLAIMED, DONE, FAILED, Task
-from dibs.records import Record, decode
 from dibs.settings import OFF, STRICT, Settings, load
 
 if TYPE_CHECKING:
@@ -51,39 +50,6 @@ _DEFINITE = {
     *(errno.ENOSPC, errno.EDQUOT, errno.ENAMETOOLONG, errno.EXDEV, errno.ENOTDIR),
     *(errno.EISDIR, errno.ELOOP, errno.EINVAL, errno.EMLINK, errno.ENOTEMPTY),
 }
-
-
-class Facts(NamedTuple):
-    """What the disk says of one claim at one moment."""
-
-    task: Task
-    beat: int
-    """When it was last heard of, in nanoseconds of the file system's clock."""
-    pulse: int
-    """A number that every beat changes."""
-    ttl: float
-    since: int
-    """When the name came to be: the claim's own rename."""
-    record: Record | None
-    """None where there is no record, or for a plain claim."""
-    ino: int
-    mtime: int
-    lock: str | None
-    """The first bytes of a plain claim's lock file; None where there is none."""
-    lock_mtime: int
-
-    @property
-    def sight(self) -> str:
-        """The name to act on: a plain claim's carries the time of its rename, having no nonce."""
-        return f"{self.task.name}/{self.since:x}" if self.task.plain else self.task.name
-
-    def age(self, now: Sample) -> float:
-        """Seconds since the last beat, never negative."""
-        return max(0, now.fs - self.beat) / SECOND
-
-    def expired(self, now: Sample) -> bool:
-        """Silent for longer than its ttl."""
-        return now.fs - self.beat > self.ttl * SECOND
 
 
 class Store:
@@ -286,62 +252,6 @@ class Store:
         """The refusal of an act whose exact name is gone, with what is there now."""
         now = self.find(ident)
         return Changed(f"{name} is gone: {what}; {tell(now)}", name, now)
-
-    def record(self, stem: str) -> tuple[Record | None, int, int]:
-        """A claim's record with its times (mtime, ctime); a foul one is no more than its flaw."""
-        path = f"{CLAIMS}/{stem}"
-        try:
-            data, stat = self.port.read(path, RECORD_BYTES + 1)
-            return decode(data), stat.mtime, stat.ctime
-        except FileNotFoundError:
-            return None, 0, 0
-        except OSError as error:
-            if error.errno != errno.EINVAL:
-                return Record(flaw=f"unreadable: {error.strerror}"), 0, 0
-            try:
-                stat = self.port.stat(path)
-            except OSError:
-                return None, 0, 0
-            return Record(flaw="not a plain file"), stat.mtime, stat.ctime
-
-    def facts(self, task: Task) -> Facts | None:
-        """All that decides about one claim, read now; None when its name is gone.
-
-        The name's own ctime always counts as a beat, so a fresh claim is fresh before it has a
-        record, and a file's content is never needed to tell an age.
-        """
-        try:
-            stat = self.port.stat(task.name)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise self.storage(error) from error
-        if task.plain:
-            return self._plain_facts(task, stat.ctime, stat.ino, stat.mtime)
-        record, mtime, ctime = self.record(task.stem)
-        ttl = record.ttl if record and record.ttl is not None else self.settings.ttl
-        beat, pulse = max(stat.ctime, mtime, ctime), stat.ctime + mtime + ctime
-        return Facts(task, beat, pulse, ttl, stat.ctime, record, stat.ino, stat.mtime, None, 0)
-
-    def _plain_facts(self, task: Task, ctime: int, ino: int, mtime: int) -> Facts:
-        lock, beaten = self.lock(task)
-        ttl = self.settings.plain_ttl
-        beat, pulse = max(ctime, beaten), ctime + beaten
-        return Facts(task, beat, pulse, ttl, ctime, None, ino, mtime, lock, beaten)
-
-    def lock(self, task: Task) -> tuple[str | None, int]:
-        """A plain claim's lock: its first bytes, torn or empty as they may be, and its mtime."""
-        path = f"{task.stem}.lock"
-        try:
-            data, stat = self.port.read(path, LOCK_BYTES)
-            return data.decode("utf-8", "replace"), stat.mtime
-        except FileNotFoundError:
-            return None, 0
-        except OSError:
-            try:
-                return "", self.port.stat(path).mtime
-            except OSError:
-                return None, 0
 
 
 def tell(tasks: Iterable[Task]) -> str:

@@ -7,15 +7,18 @@ costs one look, whatever the board's length.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from dibs import names
 from dibs.clock import SECOND, Sample
-from dibs.errors import ReadOnly
+from dibs.errors import ReadOnly, StorageError
+from dibs.facts import facts_of
 from dibs.names import DONE, FAILED, Task
 
 if TYPE_CHECKING:
-    from dibs.store import Facts, Store
+    from dibs.facts import Facts
+    from dibs.store import Store
 
 
 class Change(NamedTuple):
@@ -95,9 +98,10 @@ class View:
         """What the disk says of each claim now; costs a few looks for each of them."""
         found = {}
         for task in [t for t in self.tasks.values() if t.live]:
-            facts = self._store.facts(task)
-            if facts is not None:
-                found[task.name] = facts
+            with suppress(StorageError):  # shown without an age; `check` says why
+                facts = facts_of(self._store, task)
+                if facts is not None:
+                    found[task.name] = facts
         return found
 
     def snapshot(self) -> Snapshot:

@@ -1,0 +1,110 @@
+"""What the disk says of one claim: all that decides about it, read at one moment."""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING, NamedTuple
+
+from dibs.clock import SECOND, Sample
+from dibs.disk import RECORD_BYTES
+from dibs.names import Task
+from dibs.records import Record, decode
+from dibs.store import CLAIMS
+
+if TYPE_CHECKING:
+    from dibs.store import Store
+
+LOCK_BYTES = 4096
+
+
+class Facts(NamedTuple):
+    """What the disk says of one claim at one moment."""
+
+    task: Task
+    beat: int
+    """When it was last heard of, in nanoseconds of the file system's clock."""
+    pulse: int
+    """A number that every beat changes."""
+    ttl: float
+    since: int
+    """When the name came to be: the claim's own rename."""
+    record: Record | None
+    """None where there is no record, or for a plain claim."""
+    ino: int
+    mtime: int
+    lock: str | None
+    """The first bytes of a plain claim's lock file; None where there is none."""
+    lock_mtime: int
+
+    @property
+    def sight(self) -> str:
+        """The name to act on: a plain claim's carries the time of its rename, having no nonce."""
+        return f"{self.task.name}/{self.since:x}" if self.task.plain else self.task.name
+
+    def age(self, now: Sample) -> float:
+        """Seconds since the last beat, never negative."""
+        return max(0, now.fs - self.beat) / SECOND
+
+    def expired(self, now: Sample) -> bool:
+        """Silent for longer than its ttl."""
+        return now.fs - self.beat > self.ttl * SECOND
+
+
+def record_of(store: Store, stem: str) -> tuple[Record | None, int, int]:
+    """A claim's record with its times (mtime, ctime); a foul one is no more than its flaw."""
+    path = f"{CLAIMS}/{stem}"
+    try:
+        data, stat = store.port.read(path, RECORD_BYTES + 1)
+        return decode(data), stat.mtime, stat.ctime
+    except FileNotFoundError:
+        return None, 0, 0
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # nobody may judge a claim whose ttl cannot be read
+            raise store.storage(error) from error
+        try:
+            stat = store.port.stat(path)
+        except OSError:
+            return None, 0, 0
+        return Record(flaw="not a plain file"), stat.mtime, stat.ctime
+
+
+def facts_of(store: Store, task: Task) -> Facts | None:
+    """All that decides about one claim, read now; None when its name is gone.
+
+    The name's own ctime always counts as a beat, so a fresh claim is fresh before it has a
+    record, and a file's content is never needed to tell an age.
+    """
+    try:
+        stat = store.port.stat(task.name)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise store.storage(error) from error
+    if task.plain:
+        return _of_plain(store, task, stat.ctime, stat.ino, stat.mtime)
+    found, mtime, ctime = record_of(store, task.stem)
+    ttl = found.ttl if found and found.ttl is not None else store.settings.ttl
+    beat, pulse = max(stat.ctime, mtime, ctime), stat.ctime + mtime + ctime
+    return Facts(task, beat, pulse, ttl, stat.ctime, found, stat.ino, stat.mtime, None, 0)
+
+
+def _of_plain(store: Store, task: Task, ctime: int, ino: int, mtime: int) -> Facts:
+    line, beaten = lock_of(store, task.stem)
+    ttl = store.settings.plain_ttl
+    beat, pulse = max(ctime, beaten), ctime + beaten
+    return Facts(task, beat, pulse, ttl, ctime, None, ino, mtime, line, beaten)
+
+
+def lock_of(store: Store, stem: str) -> tuple[str | None, int]:
+    """A plain claim's lock: its first bytes, torn or empty as they may be, and its mtime."""
+    path = f"{stem}.lock"
+    try:
+        data, stat = store.port.read(path, LOCK_BYTES)
+        return data.decode("utf-8", "replace"), stat.mtime
+    except FileNotFoundError:
+        return None, 0
+    except OSError:
+        try:
+            return "", store.port.stat(path).mtime
+        except OSError:
+            return None, 0
