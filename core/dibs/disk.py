@@ -185,12 +185,10 @@ class Disk:
 
     def sync(self, path: str) -> None:
         full = self._prefix + path
-        if not path or modes.S_ISDIR(os.lstat(full).st_mode):
-            fd = os.open(full, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        elif modes.S_ISREG(os.lstat(full).st_mode):
-            fd = os.open(full, os.O_RDONLY | _OPEN)
-        else:
+        mode = os.lstat(full).st_mode
+        if not modes.S_ISDIR(mode) and not modes.S_ISREG(mode):
             return
+        fd = os.open(full, os.O_RDONLY | _OPEN)
         try:
             os.fsync(fd)
         finally:

@@ -135,6 +135,8 @@ def read(name: str) -> Task | None:
     if m is None:
         return _read_plain(name)
     eid, fence, attempts, priority, claim, word = m.groups()
+    if fence is claim and word != HELD and len(eid) <= ID_BYTES and "=" not in eid:
+        return _make(Task, (name, eid, word, 0, 0, DEFAULT_PRIORITY, ""))  # most of a long board
     if claim is None:
         fits = word != HELD and (fence != "0" or attempts is not None or priority is not None)
     else:

@@ -14,7 +14,7 @@ from dibs import names
 from dibs.clock import SECOND, Sample
 from dibs.errors import ReadOnly, StorageError
 from dibs.facts import facts_of
-from dibs.names import DONE, FAILED, Task
+from dibs.names import CLAIMED, DONE, FAILED, HELD, Task
 
 if TYPE_CHECKING:
     from dibs.facts import Facts
@@ -69,18 +69,21 @@ class View:
 
     def __init__(self, store: Store, *, ended: bool = True) -> None:
         self._store = store
-        self._folders = ("", DONE, FAILED) if ended else ("",)
+        self._folders = (DONE, FAILED) if ended else ()
         self.tasks: dict[str, Task] = {}
+        self.live: dict[str, Task] = {}
+        """The part of `tasks` that somebody holds."""
         self.strangers: set[str] = set()
 
     def scan(self) -> Change:
         """List the folders and take over every difference."""
-        listed: set[str] = set()
+        listed = set(self._store.listing())
         for folder in self._folders:
-            found = self._store.ended(folder) if folder else self._store.listing()
-            listed.update([f"{folder}/{name}" for name in found] if folder else found)
-        known = self.tasks.keys() | self.strangers
-        return self._apply(listed - known, known - listed)
+            listed.update([f"{folder}/{name}" for name in self._store.ended(folder)])
+        if not self.tasks and not self.strangers:
+            return self._apply(listed, ())
+        went = (self.tasks.keys() - listed) | (self.strangers - listed)
+        return self._apply(listed - self.tasks.keys() - self.strangers, went)
 
     def hint(self, paths: Iterable[str]) -> Change:
         """Look at exactly these board-relative names, which may have changed."""
@@ -97,7 +100,7 @@ class View:
     def facts(self) -> dict[str, Facts]:
         """What the disk says of each claim now; costs a few looks for each of them."""
         found = {}
-        for task in [t for t in self.tasks.values() if t.live]:
+        for task in list(self.live.values()):
             with suppress(StorageError):  # shown without an age; `check` says why
                 facts = facts_of(self._store, task)
                 if facts is not None:
@@ -125,13 +128,16 @@ class View:
             self.strangers.discard(name)
             task = self.tasks.pop(name, None)
             if task is not None:
+                self.live.pop(name, None)
                 gone.append(task)
-        fresh = []
+        fresh, tasks, read = [], self.tasks, names.read
         for name in came:
-            task = names.read_any(name)
+            task = names.read_any(name) if "/" in name else read(name)
             if task is not None:
-                self.tasks[name] = task
+                tasks[name] = task
                 fresh.append(task)
+                if task.state == CLAIMED or task.state == HELD:
+                    self.live[name] = task
             elif not own_file(name):
                 self.strangers.add(name)
         return Change(tuple(fresh), tuple(gone))
