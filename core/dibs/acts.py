@@ -22,7 +22,7 @@ def seen(store: Store, text: str, *states: str) -> Task:
         return _seen_plain(store, text, f"{sight}.claimed", since, states)
     for name in names.exact(text):
         task = names.read_any(name)
-        if task is not None and task.state in states and store.look(name):
+        if task is not None and task.state in states and store.there(name):
             return task
     task = next(t for t in map(names.read_any, names.exact(text)) if t is not None)
     now = store.find(task.id)

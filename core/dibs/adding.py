@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dibs import names
 from dibs.clock import SECOND
-from dibs.errors import BadName, Changed, Exists, Uncertain, UnknownId
+from dibs.errors import BadName, Changed, Exists, Uncertain, UnknownId, storage_error
 from dibs.names import AVAILABLE, FREE, Stamp, Task
 from dibs.store import GONE, KNOWN, NEW, PAST, PATIENCE, tell
 
@@ -51,7 +51,7 @@ def add(store: Store, ident: str, payload: bytes, priority: int, state: str = AV
     try:
         port.create(draft, payload, sync=store.settings.durability != "off")
     except OSError as error:
-        raise store.storage(error) from error
+        raise storage_error(error) from error
     try:
         life = _begin(store, ident, nonce, priority)
     except Exists:
@@ -136,7 +136,7 @@ def make_whole(store: Store, path: str, data: bytes) -> bool:
             if error.errno == errno.ENOENT:
                 store.make_folders()
             if error.errno in (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT):
-                raise store.storage(error) from error
+                raise storage_error(error) from error
             if port.boottime() >= until:
                 raise Uncertain(
                     f"{path}: {error.strerror}: cannot tell whether it was made"
@@ -165,7 +165,7 @@ def ended_life(store: Store, ident: str, number: int) -> int | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise store.storage(error) from error
+        raise storage_error(error) from error
     text = data.decode("ascii", "replace").strip()
     if not re.fullmatch(r"[0-9]{1,17}", text):
         raise Exists(f"{path} does not hold a fence; without it the id cannot be given out again")
@@ -175,7 +175,7 @@ def ended_life(store: Store, ident: str, number: int) -> int | None:
 def latest_life(store: Store, ident: str) -> Life | None:
     """The life that an id is in, forgotten or not; None where it was never added by dibs."""
     number = 0
-    while store.look(f"{KNOWN}/{names.escape(ident)}.{number + 1}"):
+    while store.there(f"{KNOWN}/{names.escape(ident)}.{number + 1}"):
         number += 1
     return read_life(store, ident, number)
 
@@ -192,7 +192,7 @@ def forget(store: Store, ident: str) -> None:
         raise UnknownId(f"{ident!a} was never added here: {tell(store.find(ident))}")
     for state in (AVAILABLE, FREE):
         draft = draft_name(ident, state, life.nonce)
-        if store.look(draft) is not False:
+        if store.there(draft):
             raise Changed(f"{ident!a} is being added right now: {draft} is there", draft)
     for pause in (1.1, 0.0):
         found = quiet_find(store, ident)
@@ -221,14 +221,14 @@ def purge(store: Store, task: Task) -> bool:
     except FileExistsError:
         pass
     except OSError as error:
-        raise store.storage(error) from error
+        raise storage_error(error) from error
     store.sync(PAST, before="purging")
     try:
         store.port.unlink(task.name)
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise store.storage(error) from error
+        raise storage_error(error) from error
     store.journal.write("purge", task.id, task.name, "")
     return True
 
@@ -258,7 +258,7 @@ def _quiet_since(store: Store) -> tuple[int, ...] | None:
         except FileNotFoundError:
             times.append(0)
         except OSError as error:
-            raise store.storage(error) from error
+            raise storage_error(error) from error
     return tuple(times) if now.fs - max(times) > TICK else None
 
 

@@ -7,7 +7,7 @@ import os
 from dibs import acts, adding, checkup, janitor, locks, names
 from dibs.claims import Claim, Terms, attach, take
 from dibs.disk import Disk
-from dibs.errors import BadName, BoardMissing, NotABoard, UnknownId
+from dibs.errors import BadName, BoardMissing, NotABoard, UnknownId, storage_error
 from dibs.facts import Facts, facts_of
 from dibs.host import Host, Process, this_host
 from dibs.journal import Event, Journal
@@ -216,7 +216,7 @@ class Board:
         except FileNotFoundError:
             raise self._store.changed(task.name, task.id, "nothing was read") from None
         except OSError as error:
-            raise self._store.storage(error) from error
+            raise storage_error(error) from error
 
     def history(self, ident: str) -> list[Event]:
         """What the journal tells of one id."""
@@ -234,8 +234,8 @@ class Board:
         store = self._store
         reaped = False
         while True:
-            found = list(store.find(ident, ended=False))
-            if not found:
+            found = list(store.find(ident, ended=False) or store.find(ident, ended=False))
+            if not found:  # twice: a listing can miss what is renamed meanwhile
                 ended = store.find(ident)
                 what = f"is {ended[0].state}" if ended else "is not on this board"
                 raise UnknownId(f"{ident!a} {what}: `dibs ls` shows what there is")

@@ -21,6 +21,7 @@ from dibs.view import doubles, own_file
 
 if TYPE_CHECKING:
     from dibs.clock import Sample
+    from dibs.disk import Stat
     from dibs.store import Store
 
 _match_draft = re.compile(r"([A-Za-z0-9_=-]+)\.(task|lock)\.([0-9A-F]{10})").fullmatch
@@ -55,7 +56,7 @@ def check(store: Store) -> list[Finding]:
         *_vanished(store),
         *_torn(store),
     ]
-    store.clock.settle(whole=False)
+    store.clock.settle(whole=True)
     return found
 
 
@@ -135,7 +136,7 @@ def _locks(store: Store, now: Sample) -> Iterator[Finding]:
             stat = store.port.stat(name)
         except OSError:
             continue
-        if now.fs - max(stat.mtime, stat.ctime) > store.settings.plain_ttl * SECOND:
+        if _patience(store, f".dibs/lock/{name}", stat, store.settings.plain_ttl, now) <= 0:
             yield Finding(
                 "lock", name, "a lock without its claim", partial(_clear_lock, store, name)
             )
@@ -176,7 +177,7 @@ def _drafts(store: Store, now: Sample) -> Iterator[Finding]:
             stat = store.port.stat(path)
         except OSError:
             continue
-        if now.fs - max(stat.ctime, stat.mtime) <= adding.DRAFT_AGE * SECOND:
+        if _patience(store, path, stat, adding.DRAFT_AGE, now) > 0:
             continue
         m = _match_draft(entry)
         task = names.read(f"{m[1]}.{AVAILABLE}") if m else None
@@ -203,6 +204,12 @@ def settle_draft(store: Store, ident: str, state: str, nonce: str) -> bool:
         return False
     adding.publish(store, draft, names.waiting_name(ident, life.stamp, state))
     return True
+
+
+def _patience(store: Store, key: str, stat: Stat, age: float, now: Sample) -> float:
+    """Seconds until a file counts as that old; like a claim, so that no clock step ages it."""
+    changed = max(stat.mtime, stat.ctime)
+    return store.clock.patience(key, changed, stat.mtime + stat.ctime, age, now)
 
 
 def _vanished(store: Store) -> Iterator[Finding]:

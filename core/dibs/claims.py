@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dibs import names
 from dibs.clock import SECOND
-from dibs.errors import BadName, Exists, Lost, StorageError, Uncertain
+from dibs.errors import BadName, Exists, Lost, NotExact, StorageError, Uncertain, storage_error
 from dibs.facts import facts_of, record_of
 from dibs.names import AVAILABLE, CLAIMED, DONE, FAILED, FREE, HELD, Task
 from dibs.records import Record, encode
@@ -96,7 +96,7 @@ class Claim:
         except FileNotFoundError:
             raise self._lost() from None
         except OSError as error:
-            raise self._store.storage(error) from error
+            raise storage_error(error) from error
 
     def beat(self, *, ttl: float | None = None, metadata: str | None = None) -> None:
         """Say that the work goes on; counts from before the call, and only if it ends in time."""
@@ -206,7 +206,7 @@ class Claim:
         return Lost(f"{self.name} is no longer yours; stop: {tell(now)}", self.name, now)
 
 
-def take(store: Store, task: Task, terms: Terms) -> Claim | None:
+def take(store: Store, task: Task, terms: Terms, verb: str = "claim") -> Claim | None:
     """Take exactly this name; None when somebody was faster.
 
     The deadline counts from before the rename. The record follows the name, because a record
@@ -226,28 +226,36 @@ def take(store: Store, task: Task, terms: Terms) -> Claim | None:
         store.write(f"{CLAIMS}/{stem}", encode(record))
     except OSError as error:
         _hand_back_unrecorded(store, claim)
-        raise store.storage(error) from error
+        raise storage_error(error) from error
     # Until the record stands the claim lives by the board's ttl, which may be the shorter one.
     if store.port.boottime() >= start + int(MARGIN * min(terms.ttl, store.settings.ttl) * SECOND):
         raise Uncertain(f"{claim.name}: it took longer than its lease to write its record; stop")
-    store.journal.write("claim", task.id, task.name, dst, terms.owner, terms.metadata)
+    store.journal.write(verb, task.id, task.name, dst, terms.owner, terms.metadata)
     store.sync("", every=True)
     return claim
 
 
 def attach(store: Store, text: str) -> Claim:
     """The claim of that exact name, for a process that did not make it itself."""
-    named = names.exact(text)
-    for name in named:
-        task = names.read(name)
-        if task is not None and task.live and task.claim and store.look(name):
-            record = record_of(store, task.stem)[0]
-            return Claim(store, task, record or Record(owner=task.owner))
-    ident = next(task.id for task in map(names.read_any, named) if task is not None)
-    now = store.find(ident)
-    committed = [task for task in now if task.state == DONE and task.name in named]
-    words = "is done already" if committed else "is no longer yours; stop"
-    raise Lost(f"{text} {words}: {tell(now)}", text, now)
+    task = names.read(_live_name(store, text))
+    if task is None or not task.claim:
+        raise NotExact(f"{text!a} is not a claim that can be beaten or ended by its name")
+    record = None
+    with suppress(StorageError):  # whoever only ends the claim does not need its record
+        record = record_of(store, task.stem)[0]
+    return Claim(store, task, record or Record(owner=task.owner))
+
+
+def _live_name(store: Store, text: str) -> str:
+    """The claimed or held name of a claim, whether it is still there or not.
+
+    Each verb finds that out by its own rename: a commit that is repeated is still a commit.
+    """
+    candidates = names.exact(text)
+    if len(candidates) == 1:
+        return candidates[0]
+    claimed, held = candidates[:2]
+    return held if store.there(held) else claimed
 
 
 def next_after_failure(store: Store, task: Task) -> str:

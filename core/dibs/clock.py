@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dibs.errors import ReadOnly
+from dibs.errors import StorageError, storage_error
 
 if TYPE_CHECKING:
     from dibs.disk import Port
@@ -99,16 +100,11 @@ class Clock:
     def now(self) -> Sample:
         """The file system's now, made by touching the probe."""
         try:
-            self._port.touch(PROBE)
-        except FileNotFoundError:
-            try:
-                self._port.create(PROBE, b"")
-            except FileExistsError:
-                self._port.touch(PROBE)
-        except PermissionError as error:
-            raise ReadOnly("this board cannot be written, so nothing can be judged") from error
-        boot = self._port.boottime()
-        stat = self._port.stat(PROBE)
+            self._touch()
+            boot = self._port.boottime()
+            stat = self._port.stat(PROBE)
+        except OSError as error:
+            raise storage_error(error) from error
         sample = Sample(stat.mtime, boot)
         if not self._file:
             self._file = f".dibs/witness/{tag(self._host)}-{stat.dev:x}"
@@ -117,13 +113,21 @@ class Clock:
             self._samples = thin([sample, *self._samples])
         return sample
 
+    def _touch(self) -> None:
+        try:
+            self._port.touch(PROBE)
+        except FileNotFoundError:
+            self._port.mkdir(".dibs")
+            with suppress(FileExistsError):
+                self._port.create(PROBE, b"")
+
     def about(self) -> float:
         """Roughly the file system's time in seconds, for commentary only; mostly free."""
         boot = self._port.boottime()
         if not self._samples or boot - self._samples[0].boot > _ESTIMATE_FOR:
             try:
                 self.now()
-            except (OSError, ReadOnly):
+            except StorageError:
                 return 0.0
         last = self._samples[0]
         return (last.fs + boot - last.boot) / SECOND
@@ -143,9 +147,12 @@ class Clock:
         return patience(self._samples, now, look, beat, ttl)
 
     def settle(self, whole: bool) -> None:
-        """Write down what was learnt; after a whole pass, drop the looks at what is gone."""
+        """Write down what was learnt; after a whole pass, drop the looks at claims that are gone.
+
+        Looks at files below `.dibs/` stay until they are as old as the boot.
+        """
         if whole:
-            gone = self._looks.keys() - self._seen
+            gone = {k for k in self._looks.keys() - self._seen if not k.startswith(".dibs/")}
             for stem in gone:
                 del self._looks[stem]
             self._dirty = self._dirty or bool(gone)

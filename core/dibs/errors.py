@@ -19,6 +19,7 @@ DibsError                 everything below; `str(error)` is one line that says w
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -114,3 +115,17 @@ class NotABoard(StorageError):
 
 class ReadOnly(StorageError):
     """The directory, or a part of it, cannot be written."""
+
+
+READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+def storage_error(error: OSError) -> StorageError:
+    """The disk's own refusal, as the one line that says what to do."""
+    where = error.filename or "the board"
+    text = error.strerror or str(error)
+    if error.errno in READ_ONLY:
+        return ReadOnly(f"{where}: {text}: this user or this mount cannot write here")
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StorageError(f"{where}: {text}: free some space, then try again")
+    return StorageError(f"{where}: {text}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dibs.clock import SECOND, Sample
 from dibs.disk import RECORD_BYTES
+from dibs.errors import storage_error
 from dibs.names import Task
 from dibs.records import Record, decode
 from dibs.store import CLAIMS
@@ -60,7 +61,7 @@ def record_of(store: Store, stem: str) -> tuple[Record | None, int, int]:
         return None, 0, 0
     except OSError as error:
         if error.errno != errno.EINVAL:  # nobody may judge a claim whose ttl cannot be read
-            raise store.storage(error) from error
+            raise storage_error(error) from error
         try:
             stat = store.port.stat(path)
         except OSError:
@@ -79,7 +80,7 @@ def facts_of(store: Store, task: Task) -> Facts | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise store.storage(error) from error
+        raise storage_error(error) from error
     if task.plain:
         return _of_plain(store, task, stat.ctime, stat.ino, stat.mtime)
     found, mtime, ctime = record_of(store, task.stem)

@@ -86,7 +86,7 @@ def resume(store: Store, ident: str, terms: Terms, exact: str = "") -> Claim:
         facts = facts_of(store, old)
         if facts is not None and janitor.patience(store, facts, now) > 0:
             raise held_by(store, facts, f"resume with its exact name {old.stem}, or wait")
-    claim = take(store, old, terms)
+    claim = take(store, old, terms, "resume")
     if claim is None:
         raise store.changed(old.name, old.id, "somebody took it meanwhile")
     store.drop(f".dibs/claims/{old.stem}")
@@ -150,7 +150,7 @@ def _publish(store: Store, ident: str) -> None:
     draft = adding.draft_name(ident, FREE, life.nonce)
     if store.look(draft):
         adding.publish(store, draft, names.waiting_name(ident, life.stamp, FREE))
-    elif not store.find(ident):
+    elif not adding.quiet_find(store, ident):
         raise Exists(f"{ident!a} was known here and has vanished: `dibs forget` frees the name")
 
 

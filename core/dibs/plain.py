@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dibs import names
-from dibs.errors import Exists
+from dibs.errors import Exists, storage_error
 from dibs.facts import lock_of
 from dibs.names import CLAIMED, FAILED, TAKER, Task
 from dibs.records import Record, Sight, encode
@@ -38,7 +38,7 @@ def give_back(
     try:
         store.write(f"{CLAIMS}/{stem}", encode(Record(owner=TAKER, sight=sight)))
     except OSError as error:
-        raise store.storage(error) from error
+        raise storage_error(error) from error
     taken = names.read(f"{stem}.{CLAIMED}")
     assert taken is not None
     if not store.move(task.name, taken.name):
@@ -56,7 +56,7 @@ def finish(store: Store, taken: Task, sight: Sight | None, *, park: bool = False
     aside = f"{ASIDE}/{taken.stem}"
     if sight is None or names.read(sight.name) is None:
         return _set_apart(store, taken, "the record of what was seen is gone")
-    if not store.look(aside):
+    if not store.there(aside):
         verdict = _compare(store, taken, sight)
         if verdict is False:
             return _put_back(store, taken, sight)
@@ -78,7 +78,7 @@ def finish(store: Store, taken: Task, sight: Sight | None, *, park: bool = False
     except Exists:
         return _set_apart(store, taken, OFFERED_ANEW)
     except OSError as error:
-        raise store.storage(error) from error
+        raise storage_error(error) from error
     _clear(store, taken)
     return names.read(name)
 
@@ -90,7 +90,7 @@ def _compare(store: Store, taken: Task, sight: Sight) -> bool | None:
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise store.storage(error) from error
+        raise storage_error(error) from error
     lock, beaten = _lock(store, sight)
     if sight.lock is not None and lock is None:
         return None
@@ -114,7 +114,7 @@ def _set_lock_aside(store: Store, sight: Sight, aside: str) -> bool:
     except Exists:
         store.drop(aside)  # and again: the newer one stays
     except OSError as error:
-        raise store.storage(error) from error
+        raise storage_error(error) from error
     return False
 
 

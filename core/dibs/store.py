@@ -11,13 +11,14 @@ from dibs import names
 from dibs.clock import SECOND, Clock
 from dibs.disk import Port
 from dibs.errors import (
+    READ_ONLY,
     BoardMissing,
     Changed,
     Exists,
     NotABoard,
-    ReadOnly,
     StorageError,
     Uncertain,
+    storage_error,
 )
 from dibs.journal import Journal
 from dibs.names import CLAIMED, DONE, FAILED, Task
@@ -44,9 +45,8 @@ TOML = ".dibs/board.toml"
 LOCK_BYTES = 4096
 PATIENCE = 5 * SECOND
 _PAUSE = 0.05
-_READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
 _DEFINITE = {
-    *_READ_ONLY,
+    *READ_ONLY,
     *(errno.ENOSPC, errno.EDQUOT, errno.ENAMETOOLONG, errno.EXDEV, errno.ENOTDIR),
     *(errno.EISDIR, errno.ELOOP, errno.EINVAL, errno.EMLINK, errno.ENOTEMPTY),
 }
@@ -73,7 +73,7 @@ class Store:
         except NotADirectoryError:
             raise NotABoard("not a directory: give the directory that holds the tasks") from None
         except OSError as error:
-            raise self.storage(error) from error
+            raise storage_error(error) from error
         for folder in FOLDERS[:3]:
             if self.look(folder) and not self.port.stat(folder).folder:
                 raise NotABoard(f"{folder} is not a folder of its own: a board never follows links")
@@ -84,33 +84,27 @@ class Store:
         except OSError as error:
             if error.errno == errno.EINVAL:
                 raise NotABoard(".dibs/board.toml is not a plain file: remove it") from error
-            raise self.storage(error) from error
+            raise storage_error(error) from error
 
     def ready(self) -> None:
-        """Make the folders that writing needs; cheap once they are there."""
+        """Make the folders that writing needs, and follow none that is a link; free after once."""
         if self._ready:
             return
         try:
-            if not self.look(FOLDERS[-1]):
-                self.make_folders()
+            for folder in FOLDERS:
+                self.port.mkdir(folder)
+        except NotADirectoryError:
+            raise NotABoard(
+                f"{folder} is not a folder of its own: a board never follows links"
+            ) from None
         except OSError as error:
-            raise self.storage(error) from error
+            raise storage_error(error) from error
         self._ready = True
 
     def make_folders(self) -> None:
         """Every folder that a board has, whichever are missing."""
         for folder in FOLDERS:
             self.port.mkdir(folder)
-
-    def storage(self, error: OSError) -> StorageError:
-        """A definite refusal of the disk, as the one line that says what to do."""
-        where = error.filename or "the board"
-        text = error.strerror or str(error)
-        if error.errno in _READ_ONLY:
-            return ReadOnly(f"{where}: {text}: this user or this mount cannot write here")
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return StorageError(f"{where}: {text}: free some space, then try again")
-        return StorageError(f"{where}: {text}")
 
     def look(self, path: str) -> bool | None:
         """Whether that exact name is there; None where the disk does not say."""
@@ -122,15 +116,24 @@ class Store:
             return False if error.errno == errno.ENAMETOOLONG else None
         return True
 
+    def there(self, path: str) -> bool:
+        """Whether that exact name is there; an error where the disk does not say."""
+        here = self.look(path)
+        if here is None:
+            raise StorageError(f"{path}: the disk does not answer: try again")
+        return here
+
     def move(self, src: str, dst: str, *, keep: bool = False, until: int = 0) -> bool:
         """One change of ownership: rename the exact name, and find out what became of it.
 
         True: it is at `dst`, by this call or by one with the same effect. False: somebody else
         had it first. After any error both names are looked at, because a reply can be lost and
         a missing folder answers like a missing file; while the source is still there the call
-        is made again, and when that does not end in time nobody can tell.
+        is made again, and when that does not end in time nobody can tell. A destination that
+        others use as well (`keep`) proves nothing unless a call of ours may have reached it.
         """
         until = until or self.port.boottime() + PATIENCE
+        landed = not keep
         while True:
             try:
                 self.port.rename(src, dst, keep)
@@ -138,10 +141,11 @@ class Store:
             except OSError as failed:
                 error = failed
             here, there = self.look(src), self.look(dst)
+            landed = landed or error.errno != errno.ENOENT
             if here is False and there is not None:
-                return there
+                return there and landed
             if error.errno in _DEFINITE and not there:
-                raise self.storage(error) from error
+                raise storage_error(error) from error
             if here and error.errno == errno.EEXIST and there:
                 raise Exists(f"{dst} is in the way; it was left as it is")
             if here and error.errno == errno.ENOENT and self._restore(dst):
@@ -206,7 +210,7 @@ class Store:
                 pass  # taken on by somebody else: what they do syncs it
             except OSError as error:
                 if before:
-                    raise self.storage(error) from error
+                    raise storage_error(error) from error
                 raise Uncertain(
                     f"the step is done, but {path or 'the board'} could not be made durable: "
                     f"{error.strerror}"
@@ -219,7 +223,7 @@ class Store:
         except FileNotFoundError:
             raise BoardMissing("the board's directory is gone: is it mounted?") from None
         except OSError as error:
-            raise self.storage(error) from error
+            raise storage_error(error) from error
 
     def live(self) -> Iterator[Task]:
         """Every task that somebody holds, by one listing."""
@@ -230,14 +234,17 @@ class Store:
                     yield task
 
     def find(self, ident: str, *, ended: bool = True) -> tuple[Task, ...]:
-        """Every name that carries an id, by one listing of each folder."""
+        """Every name that carries an id, by one listing of each folder; doubles are looked at."""
         begins = names.spellings(ident)
         found = [names.read(n) for n in self.listing() if n.startswith(begins)]
         for folder in (DONE, FAILED) if ended else ():
             found += [
                 names.read_ended(folder, n) for n in self.ended(folder) if n.startswith(begins)
             ]
-        return tuple(task for task in found if task is not None and task.id == ident)
+        tasks = [task for task in found if task is not None and task.id == ident]
+        for _ in range(2 if len(tasks) > 1 else 0):  # a listing doubles what is renamed meanwhile
+            tasks = [task for task in tasks if self.there(task.name)]
+        return tuple(tasks)
 
     def ended(self, folder: str) -> list[str]:
         """The names in `done/` or `failed/`; none where there is no such folder."""
@@ -246,7 +253,7 @@ class Store:
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
-            raise self.storage(error) from error
+            raise storage_error(error) from error
 
     def changed(self, name: str, ident: str, what: str) -> Changed:
         """The refusal of an act whose exact name is gone, with what is there now."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dibs import names
 from dibs.clock import SECOND, Sample
-from dibs.errors import ReadOnly, StorageError
+from dibs.errors import StorageError, storage_error
 from dibs.facts import facts_of
 from dibs.names import CLAIMED, DONE, FAILED, HELD, Task
 
@@ -115,12 +115,15 @@ class View:
 
     def _now(self, facts: Iterable[Facts]) -> tuple[Sample, bool]:
         """The clock; where the board cannot be written, the newest time seen on it."""
-        store = self._store
+        store, newest = self._store, max((f.beat for f in facts), default=0)
+        if newest or store.look(".dibs"):  # else there is nothing to judge, and nothing to write
+            with suppress(StorageError):
+                return store.clock.now(), True
         try:
-            return store.clock.now(), True
-        except (OSError, ReadOnly):
-            newest = max((f.beat for f in facts), default=0)
-            return Sample(max(newest, store.port.stat("").mtime), store.port.boottime()), False
+            newest = max(newest, store.port.stat("").mtime)
+        except OSError as error:
+            raise storage_error(error) from error
+        return Sample(newest, store.port.boottime()), False
 
     def _apply(self, came: Iterable[str], went: Iterable[str]) -> Change:
         gone = []
