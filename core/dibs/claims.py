@@ -140,7 +140,6 @@ class Claim:
         """The work is finished: this rename is the commit point."""
         if self.task.state == HELD:
             raise BadName(f"{self.name} is a lock: release it")
-        self._store.sync(self.task.name, before="done")
         return self._end("done", f"{DONE}/{self.name}")
 
     def fail(self, reason: str = "") -> Task:

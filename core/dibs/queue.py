@@ -48,27 +48,28 @@ class Queue:
 
     def _drain(self) -> Iterator[Task]:
         while self._slices:
-            if self._losses >= LOSSES:
+            if not self._slices[-1]:
+                self._slices.pop()
+            elif self._losses >= LOSSES:
                 self._losses = 0
                 self._crowded = True
-                self._leave()
-            part = self._slices[-1]
-            if not part:
-                self._slices.pop()
-                continue
-            name = part.pop()
-            task = names.read(name)
-            if task is not None:
-                yield task
+                self._slices.pop()  # whoever is in it empties it
+                self._jump()
+            else:
+                task = names.read(self._slices[-1].pop())
+                if task is not None:
+                    yield task
 
-    def _leave(self) -> None:
+    def _jump(self) -> None:
         """Put another slice of the same priority in front, by chance."""
-        slices = self._slices
-        front = _priority_of(slices[-1][-1]) if slices[-1] else None
-        others = [n for n, part in enumerate(slices) if part and _priority_of(part[-1]) == front]
-        if others:
-            n = random.choice(others)
-            slices[n], slices[-1] = slices[-1], slices[n]
+        slices, same = self._slices, 0
+        if not slices or not slices[-1]:
+            return
+        front = _priority_of(slices[-1][-1])
+        while same < len(slices) and _priority_of(slices[-1 - same][-1]) == front:
+            same += 1
+        n = random.randrange(len(slices) - same, len(slices))
+        slices[n], slices[-1] = slices[-1], slices[n]
 
     def refill(self) -> None:
         """List the directory and keep the head of what waits."""
@@ -87,8 +88,10 @@ class Queue:
             size -= len(head)
             slices += [head[at : at + SLICE][::-1] for at in range(0, len(head), SLICE)]
         self._slices = slices[::-1]
-        self._losses = LOSSES if self._crowded else 0
-        self._crowded = False
+        self._losses = 0
+        if self._crowded:
+            self._crowded = False
+            self._jump()
         end = store.port.boottime()
         # Listing a million names takes longer than the second that a short list is good for.
         self._until = end + max(SECOND, 8 * (end - start))

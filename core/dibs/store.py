@@ -165,6 +165,8 @@ class Store:
         A destination in a folder holds a nonce; any other could belong to somebody and is kept.
         """
         folder = dst.rpartition("/")[0]
+        if folder:
+            self.sync(task.name, before=verb)
         if not self.move(task.name, dst, keep=not folder, until=until):
             return None
         if task.live:
