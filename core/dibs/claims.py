@@ -217,6 +217,9 @@ def take(store: Store, task: Task, terms: Terms, verb: str = "claim") -> Claim |
     record = terms.record(store)
     start = store.port.boottime()
     deadline = start + int(MARGIN * terms.ttl * SECOND)
+    if not store.rename_moves_ctime:
+        with suppress(OSError):
+            store.port.touch(task.name)
     if not store.move(task.name, dst, until=min(deadline, start + PATIENCE)):
         return None
     taken = Task(dst, task.id, HELD_BY[task.state], *stamp, stem.rpartition(".")[2])

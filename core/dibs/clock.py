@@ -96,6 +96,8 @@ class Clock:
         self._seen: set[str] = set()
         self._saved = 0
         self._dirty = False
+        self.rename_moves_ctime: bool | None = None
+        """What was found out about this mount, and is remembered with the rest."""
 
     def now(self) -> Sample:
         """The file system's now, made by touching the probe."""
@@ -132,6 +134,33 @@ class Clock:
         last = self._samples[0]
         return (last.fs + boot - last.boot) / SECOND
 
+    def learn(self) -> bool:
+        """Whether a rename moves a file's ctime here; found out by doing, once per mount and boot.
+
+        Where it does not, a claim made from an old file would look old itself.
+        """
+        self.now()
+        if self.rename_moves_ctime is None:
+            self.rename_moves_ctime = self._try_rename()
+            self._dirty = True
+            self.settle(whole=False)
+        return self.rename_moves_ctime
+
+    def _try_rename(self) -> bool:
+        port = self._port
+        old, new = (f".dibs/new/{port.nonce()}" for _ in range(2))
+        try:
+            port.create(old, b"")
+            before = port.stat(old).ctime
+            while self.now().fs <= before:  # one tick: milliseconds, on FAT two seconds
+                port.sleep(0.005)
+            port.rename(old, new)
+            moved = port.stat(new).ctime > before
+            port.unlink(new)
+        except OSError as error:
+            raise storage_error(error) from error
+        return moved
+
     def patience(self, stem: str, beat: int, pulse: int, ttl: float, now: Sample) -> float:
         """Seconds until this claim, last beaten at `beat`, may be given back; 0 for now.
 
@@ -166,15 +195,21 @@ class Clock:
             fields: Any = json.loads(self._port.read(self._file, WITNESS_BYTES)[0])
             samples = [Sample(int(fs), int(boot)) for fs, boot in fields["samples"]]
             looks = {str(k): Look(int(b), int(t)) for k, (b, t) in fields["looks"].items()}
+            moves = fields.get("rename_moves_ctime")
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return
+        self.rename_moves_ctime = moves if isinstance(moves, bool) else None
         boot = self._port.boottime()
         self._samples = thin([s for s in (*self._samples, *samples) if s.boot <= boot])
         self._looks = {k: look for k, look in looks.items() if look.boot <= boot}
         self._saved = max((s.boot for s in self._samples), default=0)
 
     def _save(self) -> None:
-        fields = {"samples": self._samples, "looks": self._looks}
+        fields = {
+            "samples": self._samples,
+            "looks": self._looks,
+            "rename_moves_ctime": self.rename_moves_ctime,
+        }
         draft = f"{self._file}.{self._port.nonce()}"
         try:
             self._port.create(draft, json.dumps(fields).encode())

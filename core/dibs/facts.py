@@ -81,19 +81,20 @@ def facts_of(store: Store, task: Task) -> Facts | None:
         return None
     except OSError as error:
         raise storage_error(error) from error
+    since = stat.ctime if store.rename_moves_ctime else max(stat.ctime, stat.mtime)
     if task.plain:
-        return _of_plain(store, task, stat.ctime, stat.ino, stat.mtime)
+        return _of_plain(store, task, since, stat.ino, stat.mtime)
     found, mtime, ctime = record_of(store, task.stem)
     ttl = found.ttl if found and found.ttl is not None else store.settings.ttl
-    beat, pulse = max(stat.ctime, mtime, ctime), stat.ctime + mtime + ctime
-    return Facts(task, beat, pulse, ttl, stat.ctime, found, stat.ino, stat.mtime, None, 0)
+    beat, pulse = max(since, mtime, ctime), since + mtime + ctime
+    return Facts(task, beat, pulse, ttl, since, found, stat.ino, stat.mtime, None, 0)
 
 
-def _of_plain(store: Store, task: Task, ctime: int, ino: int, mtime: int) -> Facts:
+def _of_plain(store: Store, task: Task, since: int, ino: int, mtime: int) -> Facts:
     line, beaten = lock_of(store, task.stem)
     ttl = store.settings.plain_ttl
-    beat, pulse = max(ctime, beaten), ctime + beaten
-    return Facts(task, beat, pulse, ttl, ctime, None, ino, mtime, line, beaten)
+    beat, pulse = max(since, beaten), since + beaten
+    return Facts(task, beat, pulse, ttl, since, None, ino, mtime, line, beaten)
 
 
 def lock_of(store: Store, stem: str) -> tuple[str | None, int]:

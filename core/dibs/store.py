@@ -61,6 +61,8 @@ class Store:
         self.clock = Clock(port, host)
         self.journal = Journal(port, host, self.clock)
         self.settings = Settings()
+        self.rename_moves_ctime = True
+        """False on file systems where a claim has to be touched to look fresh."""
         self._ready = False
 
     def open(self) -> None:
@@ -99,6 +101,7 @@ class Store:
             ) from None
         except OSError as error:
             raise storage_error(error) from error
+        self.rename_moves_ctime = self.clock.learn()
         self._ready = True
 
     def make_folders(self) -> None:
