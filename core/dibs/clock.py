@@ -152,8 +152,9 @@ class Clock:
         try:
             port.create(old, b"")
             before = port.stat(old).ctime
-            while self.now().fs <= before:  # one tick: milliseconds, on FAT two seconds
-                port.sleep(0.005)
+            until = port.boottime() + 3 * SECOND
+            while self.now().fs <= before and port.boottime() < until:
+                port.sleep(0.005)  # one tick: milliseconds, on FAT two seconds
             port.rename(old, new)
             moved = port.stat(new).ctime > before
             port.unlink(new)
