@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from dibs import names, plain
 from dibs.claims import handed_back
-from dibs.errors import BadName, Changed, NotExact
+from dibs.errors import Changed, NotExact
 from dibs.facts import facts_of
 from dibs.names import AVAILABLE, CLAIMED, DONE, FAILED, HELD, Task
-from dibs.store import tell
+from dibs.store import PLAIN, tell
 
 if TYPE_CHECKING:
     from dibs.store import Store
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 def seen(store: Store, text: str, *states: str) -> Task:
     """The task that an exact name stands for, if it is still there and in one of these states."""
-    sight, _, since = text.partition(".claimed/")
-    if since:
-        return _seen_plain(store, text, f"{sight}.claimed", since, states)
+    name, slash, since = text.rpartition("/")
+    if slash and name not in (DONE, FAILED):
+        return _seen_plain(store, text, name, since, states)
     for name in names.exact(text):
         task = names.read_any(name)
         if task is not None and task.state in states and store.there(name):
@@ -34,7 +34,7 @@ def seen(store: Store, text: str, *states: str) -> Task:
 def _seen_plain(store: Store, text: str, name: str, since: str, states: tuple[str, ...]) -> Task:
     """A plain claim's name recurs, so what was seen of it carries the time of its rename."""
     task = names.read(name)
-    if task is None or task.claim or CLAIMED not in states:
+    if task is None or not task.plain or CLAIMED not in states:
         raise NotExact(f"{text!a} is not the exact name of a claim; `dibs show` prints it")
     facts = facts_of(store, task)
     if facts is None or f"{facts.since:x}" != since:
@@ -61,7 +61,10 @@ def requeue(
     store.ready()
     task = seen(store, text, FAILED, DONE)
     _alone(store, task)
-    stamp = task.stamp if keep_attempts else task.stamp._replace(attempts=0)
+    stamp = task.stamp
+    if not keep_attempts:
+        stamp = stamp._replace(attempts=0)
+        store.drop(f"{PLAIN}/{names.escape(task.id)}")
     return _moved(store, task, names.waiting_name(task.id, stamp), "requeue", reason, by)
 
 
@@ -78,8 +81,7 @@ def park(store: Store, text: str, reason: str, by: str = "") -> Task:
 
 def reprioritise(store: Store, text: str, priority: int, by: str = "") -> Task:
     """Give a waiting task another place in the queue."""
-    if priority not in range(10):
-        raise BadName(f"a priority is 0 to 9, 9 first; not {priority!r}")
+    names.check_priority(priority)
     store.ready()
     task = seen(store, text, AVAILABLE)
     if task.priority == priority:
@@ -109,7 +111,7 @@ def _give_back(
     store: Store, task: Task, text: str, verb: str, reason: str, by: str, *, apart: bool = False
 ) -> Task:
     facts = facts_of(store, task)
-    since = text.partition(".claimed/")[2]
+    since = text.rpartition("/")[2] if "/" in text else ""
     if facts is None or (since and f"{facts.since:x}" != since):
         raise store.changed(text, task.id, "it is another claim by now")
     ended = plain.give_back(store, facts, verb, reason, by=by, park=apart)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import errno
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from dibs import names
 from dibs.clock import SECOND
-from dibs.errors import BadName, Changed, Exists, Uncertain, UnknownId, storage_error
+from dibs.errors import Changed, Exists, Uncertain, UnknownId, storage_error
 from dibs.names import AVAILABLE, FREE, Stamp, Task
 from dibs.store import GONE, KNOWN, NEW, PAST, PATIENCE, tell
 
@@ -40,8 +41,7 @@ class Life(NamedTuple):
 
 def add(store: Store, ident: str, payload: bytes, priority: int, state: str = AVAILABLE) -> Task:
     """Publish a payload under an id that was never there, or was forgotten since."""
-    if priority not in range(10):
-        raise BadName(f"a priority is 0 to 9, 9 first; not {priority!r}")
+    names.check_priority(priority)
     names.escape(ident)
     store.ready()
     port = store.port
@@ -74,16 +74,25 @@ def add(store: Store, ident: str, payload: bytes, priority: int, state: str = AV
 def publish(store: Store, draft: str, name: str) -> bool:
     """Move a draft whose nonce is in `known/` to its place; False when somebody did already.
 
-    A plain claim of that id would be overwritten by the next plain worker's `mv`, so it is
-    looked for by its exact name.
+    What a shell offered or claimed under that id is looked for by its exact names: the next
+    plain worker's `mv` would overwrite a claim.
     """
-    claimed = f"{name.rpartition('.')[0]}.claimed"
-    if name.endswith(f".{AVAILABLE}") and store.look(claimed):
-        raise Exists(f"{claimed} is there already; the new payload stays in {draft}")
+    task = names.read(name)
+    assert task is not None
+    for begin in names.spellings(task.id):
+        for other in (f"{begin}claimed", f"{begin}{AVAILABLE}"):
+            if store.there(other):
+                raise Exists(f"{other} is there already; the new payload stays in {draft}")
     try:
         return store.move(draft, name, keep=True)
     except Exists:
         raise Exists(f"{name} is there already; the new payload stays in {draft}") from None
+
+
+def adopt(store: Store, task: Task) -> None:
+    """Note that an id is known which a shell offered; one that was added is known already."""
+    with suppress(FileExistsError):
+        store.write(f"{KNOWN}/{names.escape(task.id)}.0", b"")
 
 
 def draft_name(ident: str, state: str, nonce: str) -> str:
@@ -147,11 +156,16 @@ def make_whole(store: Store, path: str, data: bytes) -> bool:
 
 
 def read_life(store: Store, ident: str, number: int) -> Life | None:
-    """What `known/` says of that life; None where nothing sound is there."""
+    """What `known/` says of that life; None where nothing sound is there.
+
+    Nothing in it means that the id was offered by a shell.
+    """
     try:
         data = store.port.read(f"{KNOWN}/{names.escape(ident)}.{number}", 256)[0]
     except OSError:
         return None
+    if not data:
+        return Life(number, "", Stamp())
     m = _match_life(data.decode("ascii", "replace"))
     stamp = names.read_stamp(m[2]) if m else None
     return Life(number, m[1], stamp) if m and stamp else None
@@ -192,7 +206,7 @@ def forget(store: Store, ident: str) -> None:
         raise UnknownId(f"{ident!a} was never added here: {tell(store.find(ident))}")
     for state in (AVAILABLE, FREE):
         draft = draft_name(ident, state, life.nonce)
-        if store.there(draft):
+        if life.nonce and store.there(draft):
             raise Changed(f"{ident!a} is being added right now: {draft} is there", draft)
     for pause in (1.1, 0.0):
         found = quiet_find(store, ident)

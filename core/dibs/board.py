@@ -7,7 +7,7 @@ import os
 from dibs import acts, adding, checkup, janitor, locks, names
 from dibs.claims import Claim, Terms, attach, take
 from dibs.disk import Disk
-from dibs.errors import BadName, BoardMissing, NotABoard, UnknownId, storage_error
+from dibs.errors import BadName, BoardMissing, NotABoard, StorageError, UnknownId, storage_error
 from dibs.facts import Facts, facts_of
 from dibs.host import Host, Process, this_host
 from dibs.journal import Event, Journal
@@ -26,6 +26,8 @@ def open(path: str | os.PathLike[str], *, create: bool = False) -> Board:
     With `create` the directory and its settings are made where they are missing.
     """
     root = os.path.abspath(os.fspath(path))
+    if "\0" in root:
+        raise BoardMissing("a path cannot hold a NUL: give the directory that holds the tasks")
     if create:
         _make(root)
     store = Store(Disk(root), this_host())
@@ -160,13 +162,19 @@ class Board:
         store.ready()
         now = store.clock.now()
         count = 0
+        failed: StorageError | None = None
         for name in store.ended(DONE):
             task = names.read_ended(DONE, name)
             if task is None:
                 continue
-            facts = facts_of(store, task)
-            if facts is not None and (now.fs - facts.since) / 1e9 >= older_than:
-                count += adding.purge(store, task)
+            try:
+                facts = facts_of(store, task)
+                if facts is not None and (now.fs - facts.since) / 1e9 >= older_than:
+                    count += adding.purge(store, task)
+            except StorageError as error:
+                failed = failed or error  # the others must not wait for it
+        if failed is not None:
+            raise failed
         return count
 
     # The operator: each act takes the exact name that was seen

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dibs import adding, janitor, names
 from dibs.clock import SECOND, from_the_future
-from dibs.errors import DibsError
+from dibs.errors import DibsError, storage_error
 from dibs.facts import facts_of
 from dibs.names import AVAILABLE, DONE, FAILED, FREE, Task
 from dibs.store import ASIDE, CLAIMS, GONE, KNOWN, NEW
@@ -69,8 +69,12 @@ def repair(store: Store, findings: list[Finding]) -> list[Finding]:
             continue
         try:
             finding.mend()
+        except FileNotFoundError:
+            pass  # somebody else was faster
         except DibsError as error:
             left.append(finding._replace(text=str(error)))
+        except OSError as error:
+            left.append(finding._replace(text=str(storage_error(error))))
     return left
 
 
@@ -127,10 +131,15 @@ def _claims(store: Store, now: Sample) -> Iterator[Finding]:
 
 def _locks(store: Store, now: Sample) -> Iterator[Finding]:
     """Plain locks that no claim stands beside: a zombie's heartbeat, or half a release."""
-    listed = set(store.listing())
+    listed = store.listing()
+    claimed = {name.rpartition(".claimed")[0] for name in listed if ".claimed" in name}
+    taken = {task.id for task in map(names.read, listed) if task is not None and task.take}
     for name in listed:
         stem = name[: -len(".lock")]
-        if not name.endswith(".lock") or any(n.startswith(f"{stem}.claimed") for n in listed):
+        if not name.endswith(".lock") or stem in claimed:
+            continue
+        task = names.read(f"{stem}.{AVAILABLE}")
+        if task is not None and task.id in taken:
             continue
         try:
             stat = store.port.stat(name)

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dibs import names
+from dibs.adding import adopt
 from dibs.clock import SECOND
 from dibs.errors import BadName, Exists, Lost, NotExact, StorageError, Uncertain, storage_error
 from dibs.facts import facts_of, record_of
@@ -169,8 +170,12 @@ class Claim:
                 if store.look(self.task.name) is False:
                     raise
         draft = f"{CLAIMS}/{self.name}.{store.port.nonce()}"
-        store.write(draft, encode(record))
-        store.port.rename(draft, path)
+        try:
+            store.write(draft, encode(record))
+            store.port.rename(draft, path)
+        except OSError:
+            store.drop(draft)
+            raise
 
     def _until(self) -> int:
         """When this claim's lease ends for its owner.
@@ -211,6 +216,10 @@ def take(store: Store, task: Task, terms: Terms, verb: str = "claim") -> Claim |
     The deadline counts from before the rename. The record follows the name, because a record
     from before would make a fresh claim look old.
     """
+    if task.fence >= names.FENCE_MAX:
+        raise BadName(f"{task.name}: its fence is as high as a name can hold; a person must look")
+    if task.fence == 0 and task.state == AVAILABLE:
+        adopt(store, task)
     stamp = task.stamp._replace(fence=task.fence + 1)
     stem = names.claim_stem(task.id, stamp, f"{terms.folded}-{store.port.nonce()}")
     dst = f"{stem}.{HELD_BY[task.state]}"
@@ -240,7 +249,7 @@ def take(store: Store, task: Task, terms: Terms, verb: str = "claim") -> Claim |
 def attach(store: Store, text: str) -> Claim:
     """The claim of that exact name, for a process that did not make it itself."""
     task = names.read(_live_name(store, text))
-    if task is None or not task.claim:
+    if task is None or not task.claim or task.take:
         raise NotExact(f"{text!a} is not a claim that can be beaten or ended by its name")
     record = None
     with suppress(StorageError):  # whoever only ends the claim does not need its record
@@ -262,7 +271,7 @@ def _live_name(store: Store, text: str) -> str:
 
 def next_after_failure(store: Store, task: Task) -> str:
     """Where a claim goes when it failed or expired: the queue, or `failed/` at the limit."""
-    attempts = task.attempts + 1
+    attempts = min(task.attempts + 1, names.ATTEMPTS_MAX)
     if task.state == CLAIMED and attempts >= store.settings.max_attempts:
         return f"{FAILED}/" + names.claim_stem(
             task.id, task.stamp._replace(attempts=attempts), task.claim

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 import time
@@ -20,6 +21,9 @@ EXITS = """exit codes: 0 done · 1 storage failed · 2 bad input · 3 refused, t
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb; every refusal is one line on stderr and a documented exit code."""
     argv = list(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal may not know every character
+            stream.reconfigure(errors="backslashreplace")
     parser = _parser()
     args = parser.parse_args(_default_verb(argv))
     try:
@@ -27,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except DibsError as error:
-        print(f"dibs: {error}".encode("utf-8", "replace").decode(), file=sys.stderr)
+        print(_shown(f"dibs: {error}"), file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -50,7 +54,7 @@ def _default_verb(argv: list[str]) -> list[str]:
 
 
 def _init(board: dibs.Board, args: argparse.Namespace) -> int:
-    print(board.path)
+    print(_shown(board.path))
     return 0
 
 
@@ -148,21 +152,13 @@ def _ls(board: dibs.Board, args: argparse.Namespace) -> int:
         if args.state in (None, state):
             rows.append((order.index(state), -task.priority, task.name, state, task))
     for _, _, _, state, task in sorted(rows):
-        age = snapshot.age(task.name)
+        facts, age = snapshot.facts.get(task.name), snapshot.age(task.name)
+        owner, exact = (facts.owner, facts.sight) if facts else (task.owner, task.name)
         heard = f"{'' if snapshot.exact else '≥'}{age:.0f} s" if age is not None else ""
-        print(
-            _shown(
-                f"{state:<10} {task.id:<24} {task.owner:<16} {heard:>8}  {_exact(snapshot, task)}"
-            )
-        )
+        print(_shown(f"{state:<10} {task.id:<24} {owner:<16} {heard:>8}  {exact}"))
     counts = ", ".join(f"{n} {state}" for state, n in snapshot.counts().items() if n)
-    print(f"{board.path}: {counts or 'no tasks here'}", file=sys.stderr)
+    print(_shown(f"{board.path}: {counts or 'no tasks here'}"), file=sys.stderr)
     return 0
-
-
-def _exact(snapshot: dibs.Snapshot, task: Task) -> str:
-    facts = snapshot.facts.get(task.name)
-    return facts.sight if facts is not None else task.name
 
 
 def _show(board: dibs.Board, args: argparse.Namespace) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dibs.errors import StorageError, storage_error
@@ -24,7 +25,7 @@ PROBE = ".dibs/probe"
 WITNESS_BYTES = 1 << 20
 _SAVE_EVERY = 5 * SECOND
 _ESTIMATE_FOR = 60 * SECOND
-_SAMPLES = 32
+_SAMPLES = 48
 
 
 class Sample(NamedTuple):
@@ -61,7 +62,7 @@ def patience(samples: Iterable[Sample], now: Sample, look: Look, beat: int, ttl:
     Expired by a clock that can be vouched for, or seen with the same pulse for so long on the
     reaper's own boot-time clock that its owner's deadline has passed.
     """
-    watched = (now.boot - look.boot) / SECOND
+    watched = max(0, now.boot - look.boot) / SECOND
     if now.fs - beat > ttl * SECOND:
         return 0.0 if vouches(samples, now, ttl) else max(0.0, 0.8 * ttl - watched)
     if from_the_future(beat, now):  # no age to go by, only the looks
@@ -75,13 +76,17 @@ def from_the_future(beat: int, now: Sample) -> bool:
 
 
 def thin(samples: Sequence[Sample]) -> list[Sample]:
-    """Fewer samples, the older the sparser: enough to vouch for any ttl up to their age."""
-    ordered = sorted(samples, key=lambda s: -s.boot)
-    kept: list[Sample] = []
-    for sample in ordered:
-        if not kept or kept[-1].boot - sample.boot >= (ordered[0].boot - kept[-1].boot) // 4:
+    """Fewer samples, newest first, the older the sparser: enough to vouch for any ttl.
+
+    A sample goes only where its neighbours stay close for their age, so old ones are not lost
+    one by one as they grow older.
+    """
+    ordered = sorted(samples, key=lambda s: s.boot)[-2 * _SAMPLES :]
+    kept = ordered[:1]
+    for sample, younger in pairwise(ordered[1:]):
+        if younger.boot - kept[-1].boot > (ordered[-1].boot - younger.boot) // 2:
             kept.append(sample)
-    return kept[:_SAMPLES]
+    return [*kept, *ordered[1:][-1:]][::-1][:_SAMPLES]
 
 
 class Clock:
@@ -101,19 +106,27 @@ class Clock:
 
     def now(self) -> Sample:
         """The file system's now, made by touching the probe."""
+        boot = self._port.boottime()
         try:
             self._touch()
-            boot = self._port.boottime()
             stat = self._port.stat(PROBE)
         except OSError as error:
             raise storage_error(error) from error
         sample = Sample(stat.mtime, boot)
+        quick = self._port.boottime() - boot <= SECOND // 2  # else it says little of either clock
         if not self._file:
             self._file = f".dibs/witness/{tag(self._host)}-{stat.dev:x}"
             self._load()
-        if not self._samples or boot - self._samples[0].boot >= SECOND // 4:
+        if quick and (not self._samples or boot - self._samples[0].boot >= SECOND // 4):
             self._samples = thin([sample, *self._samples])
         return sample
+
+    def now_or_newest(self, newest: int) -> tuple[Sample, bool]:
+        """Now, and whether it is exact: where nothing can be written, the newest time seen."""
+        try:
+            return self.now(), True
+        except StorageError:
+            return Sample(newest, self._port.boottime()), False
 
     def _touch(self) -> None:
         try:
@@ -126,12 +139,12 @@ class Clock:
     def about(self) -> float:
         """Roughly the file system's time in seconds, for commentary only; mostly free."""
         boot = self._port.boottime()
-        if not self._samples or boot - self._samples[0].boot > _ESTIMATE_FOR:
+        last = self._samples[0] if self._samples else None
+        if last is None or boot - last.boot > _ESTIMATE_FOR:
             try:
-                self.now()
+                last = self.now()
             except StorageError:
                 return 0.0
-        last = self._samples[0]
         return (last.fs + boot - last.boot) / SECOND
 
     def learn(self) -> bool:
@@ -169,12 +182,16 @@ class Clock:
         """
         look = self._looks.get(stem)
         if look is None or look.pulse != pulse:
-            look = Look(pulse, now.boot)
+            look = Look(pulse, self._port.boottime())  # seen after `now` was read, maybe long after
             if now.fs - beat > ttl * SECOND or from_the_future(beat, now):
                 self._looks[stem] = look
                 self._dirty = True
         self._seen.add(stem)
-        return patience(self._samples, now, look, beat, ttl)
+        wait = patience(self._samples, now, look, beat, ttl)
+        if wait <= 0 and not vouches(self._samples, self.now(), ttl):
+            # It stepped between `now` and the look at the claim: only the looks count.
+            wait = patience((), now, look, beat, ttl)
+        return wait
 
     def settle(self, whole: bool) -> None:
         """Write down what was learnt; after a whole pass, drop the looks at claims that are gone.
@@ -194,11 +211,11 @@ class Clock:
     def _load(self) -> None:
         try:
             fields: Any = json.loads(self._port.read(self._file, WITNESS_BYTES)[0])
-            samples = [Sample(int(fs), int(boot)) for fs, boot in fields["samples"]]
-            looks = {str(k): Look(int(b), int(t)) for k, (b, t) in fields["looks"].items()}
+            samples = [Sample(_int(fs), _int(boot)) for fs, boot in fields["samples"]]
+            looks = {str(k): Look(_int(b), _int(t)) for k, (b, t) in fields["looks"].items()}
             moves = fields.get("rename_moves_ctime")
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            return
+            return  # no witness, or a foul one
         self.rename_moves_ctime = moves if isinstance(moves, bool) else None
         boot = self._port.boottime()
         self._samples = thin([s for s in (*self._samples, *samples) if s.boot <= boot])
@@ -215,10 +232,19 @@ class Clock:
         try:
             self._port.create(draft, json.dumps(fields).encode())
             self._port.rename(draft, self._file)
-        except OSError:
-            return  # a witness lost costs patience, nothing else
+        except OSError:  # a witness lost costs patience, nothing else
+            with suppress(OSError):
+                self._port.unlink(draft)
+            return
         self._saved = self._samples[0].boot if self._samples else 0
         self._dirty = False
+
+
+def _int(value: object) -> int:
+    """A time read from the directory, if it can be one."""
+    if type(value) is not int or not -(2**63) <= value < 2**63:
+        raise ValueError(value)
+    return value
 
 
 def tag(host: Host) -> str:

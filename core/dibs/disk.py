@@ -137,6 +137,9 @@ class Disk:
     def append(self, path: str, data: bytes) -> None:
         flags = os.O_WRONLY | os.O_APPEND | _OPEN
         try:
+            s = os.lstat(self._prefix + path)
+            if not modes.S_ISREG(s.st_mode) or s.st_nlink != 1:  # a second name may lie elsewhere
+                raise OSError(errno.EINVAL, "not a regular file of the board's own", path)
             fd = os.open(self._prefix + path, flags)
         except FileNotFoundError:
             fd = os.open(self._prefix + path, flags | os.O_CREAT, 0o666)

@@ -7,7 +7,7 @@ DibsError                 everything below; `str(error)` is one line that says w
 │   ├── Changed           the exact name is gone; `now` says what is there instead
 │   ├── Exists            the id, or the name it would need, is already taken
 │   └── UnknownId         no task or lock of that id
-├── Held                  somebody has it: `by`, `until`, `metadata`                   (exit 4)
+├── Held                  somebody has it: `owner`, `remaining`, `metadata`            (exit 4)
 ├── Stop                  the caller must stop working on this claim                   (exit 5)
 │   ├── Lost              the claim is no longer the caller's
 │   └── Uncertain         nobody can tell in time whether it still is
@@ -30,6 +30,9 @@ class DibsError(Exception):
     """Anything that dibs refuses or fails to do."""
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
 
 
 class BadName(DibsError):
@@ -54,7 +57,7 @@ class Changed(Refused):
     """The exact name is gone; `now` holds what carries the id instead."""
 
     def __init__(self, message: str, name: str, now: tuple[Task, ...] = ()) -> None:
-        super().__init__(message)
+        super().__init__(message, name, now)
         self.name = name
         self.now = now
 
@@ -75,7 +78,7 @@ class Held(DibsError):
     def __init__(
         self, message: str, task: Task, owner: str, remaining: float, metadata: str
     ) -> None:
-        super().__init__(message)
+        super().__init__(message, task, owner, remaining, metadata)
         self.task = task
         self.owner = owner
         self.remaining = remaining
@@ -92,7 +95,7 @@ class Lost(Stop):
     """The claim is no longer the caller's; `now` holds what carries the id instead."""
 
     def __init__(self, message: str, name: str, now: tuple[Task, ...] = ()) -> None:
-        super().__init__(message)
+        super().__init__(message, name, now)
         self.name = name
         self.now = now
 

@@ -15,7 +15,7 @@ from dibs.store import CLAIMS
 if TYPE_CHECKING:
     from dibs.store import Store
 
-LOCK_BYTES = 4096
+LOCK_BYTES = 512
 
 
 class Facts(NamedTuple):
@@ -36,6 +36,15 @@ class Facts(NamedTuple):
     lock: str | None
     """The first bytes of a plain claim's lock file; None where there is none."""
     lock_mtime: int
+
+    @property
+    def owner(self) -> str:
+        """Whoever claims to hold it: by the record, by the name, or by a plain lock's last word."""
+        if self.record is not None and self.record.owner:
+            return self.record.owner
+        last = (self.lock or "").split()[-1:]
+        written = "".join(word for word in last if not word.isdigit() and "=" not in word)
+        return self.task.owner or written
 
     @property
     def sight(self) -> str:

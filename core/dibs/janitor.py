@@ -8,7 +8,7 @@ from dibs import plain
 from dibs.claims import next_after_failure
 from dibs.errors import DibsError
 from dibs.facts import facts_of
-from dibs.names import Task
+from dibs.names import AVAILABLE, Task
 
 if TYPE_CHECKING:
     from dibs.clock import Sample
@@ -76,5 +76,8 @@ def give_back(store: Store, facts: Facts, now: Sample) -> Task | None:
         return plain.give_back(store, facts, "reap", reason)
     if task.take:
         sight = facts.record.sight if facts.record else None
-        return plain.finish(store, task, sight)
+        ended = plain.finish(store, task, sight)
+        if ended is not None and ended.state == AVAILABLE:
+            store.journal.write("reap", task.id, task.name, ended.name, "", "its taker died")
+        return ended
     return store.shift(task, next_after_failure(store, task), "reap", "", reason)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 FOLDER = ".dibs/journal"
 _READ = 64 << 20
-_LINE = 16_384
+_LINE = 65_536
+_REASON = 4096
 
 
 class Event(NamedTuple):
@@ -44,6 +45,7 @@ class Journal:
         self._clock = clock
         self._host = host
         self._file = ""
+        self._whole = False
         self.by = f"{host.user}@{host.name}"
         self.unwritten = 0
         """Events of this process that could not be written."""
@@ -52,11 +54,17 @@ class Journal:
         self, verb: str, ident: str, src: str, dst: str, by: str = "", reason: str = ""
     ) -> None:
         """Note what was just done; never fails."""
+        reason = reason[:_REASON]
         event = Event(round(self._clock.about(), 3), verb, ident, src, dst, by or self.by, reason)
         line = json.dumps(event._asdict()).encode() + b"\n"
         try:
-            self._port.append(self._file or self._name(), line)
+            if not self._whole:
+                self._file = self._file or self._name()
+                line = self._mended() + line
+            self._port.append(self._file, line)
+            self._whole = True
         except OSError:
+            self._whole = False
             self.unwritten += 1
 
     def files(self) -> list[str]:
@@ -93,12 +101,20 @@ class Journal:
         tails = ((file, self._bytes(file)) for file in self.files())
         return [file for file, data in tails if data and not data.endswith(b"\n")]
 
+    def _mended(self) -> bytes:
+        """What ends the line that somebody left torn, so that the next one is not lost with it."""
+        try:
+            size = self._port.stat(self._file).size
+            last = self._port.read(self._file, 1, size - 1)[0] if size else b"\n"
+        except OSError:
+            return b""
+        return b"" if last == b"\n" else b"\n"
+
     def _name(self) -> str:
         from dibs.clock import tag
 
         dev = self._port.stat("").dev
-        self._file = f"{FOLDER}/{tag(self._host)}-{dev:x}.jsonl"
-        return self._file
+        return f"{FOLDER}/{tag(self._host)}-{dev:x}.jsonl"
 
     def _bytes(self, file: str, offset: int = 0) -> bytes:
         try:
@@ -125,6 +141,6 @@ def parse(line: bytes) -> Event | None:
         return None
     at = fields.get("at")
     texts = [fields.get(key, "") for key in Event._fields[1:]]
-    if isinstance(at, bool) or not isinstance(at, (int, float)):
-        return None
+    if isinstance(at, bool) or not isinstance(at, (int, float)) or not 0 <= at < 2**36:
+        at = 0
     return Event(float(at), *texts) if all(isinstance(t, str) for t in texts) else None

@@ -47,10 +47,8 @@ def acquire(store: Store, ident: str, terms: Terms, lease: str = "") -> Claim:
             _publish(store, ident)
             continue
         task = only(ident, found)
-        if task.state not in (FREE, HELD):
-            raise BadName(
-                f"{ident!a} is a task on this board: `dibs claim` it, or use another name"
-            )
+        if task.kind == "task":
+            raise BadName(f"{ident!a} is a task on this board; use another name for the lock")
         if task.state == HELD:
             mine = _own(store, task, terms)
             if mine is not None:
@@ -102,11 +100,10 @@ def status(store: Store, ident: str) -> Status:
     facts = facts_of(store, task) if task.state == HELD else None
     if facts is None:
         return Status(task, held=False)
-    age = facts.age(store.clock.now())
+    age = facts.age(store.clock.now_or_newest(facts.beat)[0])
     record = facts.record or Record(owner=task.owner)
     left = max(0.0, facts.ttl - age)
-    owner = record.owner or task.owner
-    return Status(task, True, owner, record.host, record.metadata, age, facts.ttl, left)
+    return Status(task, True, facts.owner, record.host, record.metadata, age, facts.ttl, left)
 
 
 def only(ident: str, found: list[Task]) -> Task:
@@ -119,8 +116,8 @@ def only(ident: str, found: list[Task]) -> Task:
 def held_by(store: Store, facts: Facts, hint: str = "") -> Held:
     """The answer to everybody but the holder."""
     task, record = facts.task, facts.record or Record()
-    owner = record.owner or task.owner
-    remaining = facts.ttl - facts.age(store.clock.now())
+    owner = facts.owner
+    remaining = facts.ttl - facts.age(store.clock.now_or_newest(facts.beat)[0])
     until = f"for {remaining:.0f} s more unless it beats" if remaining > 0 else "past its ttl"
     text = f"{task.id!a} is held by {owner!a} {until}; {hint or 'try again then'}"
     return Held(text, task, owner, max(0.0, remaining), record.metadata)
@@ -150,8 +147,12 @@ def _publish(store: Store, ident: str) -> None:
     draft = adding.draft_name(ident, FREE, life.nonce)
     if store.look(draft):
         adding.publish(store, draft, names.waiting_name(ident, life.stamp, FREE))
-    elif not adding.quiet_find(store, ident):
-        raise Exists(f"{ident!a} was known here and has vanished: `dibs forget` frees the name")
+    else:
+        found = adding.quiet_find(store, ident)
+        if not found:
+            raise Exists(f"{ident!a} was known here and has vanished: `dibs forget` frees the name")
+        if found[0].kind == "task":
+            raise BadName(f"{ident!a} is a task on this board; use another name for the lock")
 
 
 def _own(store: Store, task: Task, terms: Terms) -> Claim | None:

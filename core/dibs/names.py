@@ -43,6 +43,9 @@ _escaped = re.compile(r"=(..?)?")
 _SAFE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 
 
+FENCE_MAX, ATTEMPTS_MAX = 10**18 - 1, 10**9 - 1
+
+
 class Stamp(NamedTuple):
     """The counters that a name carries: they decide fences, attempts and order."""
 
@@ -182,6 +185,8 @@ def read_ended(folder: str, name: str) -> Task | None:
 
 def _read_plain(name: str) -> Task | None:
     """A name that only a shell would write: a dotted id, or a claim that names its owner."""
+    if "/" in name or "\0" in name:
+        return None
     parts = name.split(".")
     words = [n for n, part in enumerate(parts) if _match_state_word(part)]
     if len(words) != 1 or words[0] == 0 or name[0] == ".":
@@ -227,6 +232,8 @@ def escape(ident: str) -> str:
             raw = ident.encode("utf-8", "surrogateescape")
         except UnicodeEncodeError:
             raise BadName(f"the id {ident!a} holds half a character; write it anew") from None
+        if raw.decode("utf-8", "surrogateescape") != ident:
+            raise BadName(f"the id {ident!a} spells a character as bytes; write it anew")
         eid = "".join(chr(b) if b in _SAFE else f"={b:02X}" for b in raw)
     if not 1 <= len(eid) <= ID_BYTES:
         raise BadName(
@@ -282,6 +289,13 @@ def check_metadata(metadata: str) -> str:
             "put the long part in a file and its address here"
         )
     return metadata
+
+
+def check_priority(priority: int) -> int:
+    """The priority itself, once it is known to be one."""
+    if type(priority) is not int or not 0 <= priority <= 9:
+        raise BadName(f"a priority is a whole number, 0 to 9, 9 first; not {priority!r}")
+    return priority
 
 
 def waiting_name(ident: str, stamp: Stamp, word: str = AVAILABLE) -> str:

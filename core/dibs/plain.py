@@ -54,7 +54,8 @@ def give_back(
 def finish(store: Store, taken: Task, sight: Sight | None, *, park: bool = False) -> Task | None:
     """Bring a take to its end, whoever began it; returns what it became."""
     aside = f"{ASIDE}/{taken.stem}"
-    if sight is None or names.read(sight.name) is None:
+    seen = names.read(sight.name) if sight is not None else None
+    if sight is None or seen is None or not seen.plain or seen.id != taken.id:
         return _set_apart(store, taken, "the record of what was seen is gone")
     if not store.there(aside):
         verdict = _compare(store, taken, sight)

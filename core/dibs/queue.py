@@ -34,13 +34,20 @@ class Queue:
         self._losses = 0
         self._until = 0
         self._crowded = False
+        """Other claimants were met since the last listing, so the next one starts elsewhere."""
+        self._left = False
+        """A slice was given up, so an empty head does not mean an empty queue."""
 
     def __iter__(self) -> Iterator[Task]:
         """Tasks to try, best first, from what was seen last and then from one new listing."""
         if self._store.port.boottime() < self._until:
             yield from self._drain()
-        self.refill()
-        yield from self._drain()
+        while True:
+            self._left = False
+            self.refill()
+            yield from self._drain()
+            if not self._left:
+                return
 
     def lost(self) -> None:
         """Somebody was faster: after the second time, go elsewhere."""
@@ -52,7 +59,7 @@ class Queue:
                 self._slices.pop()
             elif self._losses >= LOSSES:
                 self._losses = 0
-                self._crowded = True
+                self._crowded = self._left = True
                 self._slices.pop()  # whoever is in it empties it
                 self._jump()
             else:

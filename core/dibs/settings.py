@@ -8,6 +8,7 @@ from dibs.errors import BadName, NotABoard
 from dibs.records import TTL_MAX, TTL_MIN
 
 FORMAT = 1
+TOML_BYTES = 65_536
 OFF, NORMAL, STRICT = "off", "normal", "strict"
 
 
@@ -30,9 +31,13 @@ def load(data: bytes) -> Settings:
     """The settings of a `board.toml`, or the one line that says what is wrong with it."""
     import tomllib  # only boards with a board.toml pay for it
 
+    if len(data) > TOML_BYTES:
+        raise NotABoard(f".dibs/board.toml is larger than {TOML_BYTES} bytes; mend or remove it")
     try:
         table = tomllib.loads(data.decode())
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except RecursionError:
+        raise NotABoard(".dibs/board.toml is nested too deeply; mend or remove it") from None
+    except ValueError as error:
         raise NotABoard(f".dibs/board.toml cannot be read: {error}; mend or remove it") from None
     found = table.pop("format", FORMAT)
     if type(found) is not int or found > FORMAT:

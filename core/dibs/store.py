@@ -22,7 +22,7 @@ from dibs.errors import (
 )
 from dibs.journal import Journal
 from dibs.names import CLAIMED, DONE, FAILED, Task
-from dibs.settings import OFF, STRICT, Settings, load
+from dibs.settings import OFF, STRICT, TOML_BYTES, Settings, load
 
 if TYPE_CHECKING:
     from dibs.host import Host
@@ -76,17 +76,28 @@ class Store:
             raise NotABoard("not a directory: give the directory that holds the tasks") from None
         except OSError as error:
             raise storage_error(error) from error
-        for folder in FOLDERS[:3]:
-            if self.look(folder) and not self.port.stat(folder).folder:
-                raise NotABoard(f"{folder} is not a folder of its own: a board never follows links")
+        for folder in FOLDERS:
+            self._check(folder)
         try:
-            self.settings = load(self.port.read(TOML, 65_536)[0])
+            self.settings = load(self.port.read(TOML, TOML_BYTES + 1)[0])
         except FileNotFoundError:
             pass
         except OSError as error:
             if error.errno == errno.EINVAL:
                 raise NotABoard(".dibs/board.toml is not a plain file: remove it") from error
             raise storage_error(error) from error
+
+    def _check(self, folder: str) -> None:
+        try:
+            own = self.port.stat(folder).folder
+        except FileNotFoundError:
+            return
+        except NotADirectoryError:
+            own = False
+        except OSError as error:
+            raise storage_error(error) from error
+        if not own:
+            raise NotABoard(f"{folder} is not a folder of its own: a board never follows links")
 
     def ready(self) -> None:
         """Make the folders that writing needs, and follow none that is a link; free after once."""

@@ -89,6 +89,8 @@ class View:
         """Look at exactly these board-relative names, which may have changed."""
         came, went = [], []
         for path in set(paths):
+            if not _can_be_name(path):
+                continue
             here = self._store.look(path)
             known = path in self.tasks or path in self.strangers
             if here and not known:
@@ -116,14 +118,13 @@ class View:
     def _now(self, facts: Iterable[Facts]) -> tuple[Sample, bool]:
         """The clock; where the board cannot be written, the newest time seen on it."""
         store, newest = self._store, max((f.beat for f in facts), default=0)
-        if newest or store.look(".dibs"):  # else there is nothing to judge, and nothing to write
-            with suppress(StorageError):
-                return store.clock.now(), True
         try:
-            newest = max(newest, store.port.stat("").mtime)
+            seen = max(newest, store.port.stat("").mtime)
         except OSError as error:
             raise storage_error(error) from error
-        return Sample(newest, store.port.boottime()), False
+        if newest or store.look(".dibs"):  # else there is nothing to judge, and nothing to write
+            return store.clock.now_or_newest(seen)
+        return Sample(seen, store.port.boottime()), False
 
     def _apply(self, came: Iterable[str], went: Iterable[str]) -> Change:
         gone = []
@@ -144,6 +145,13 @@ class View:
             elif not own_file(name):
                 self.strangers.add(name)
         return Change(tuple(fresh), tuple(gone))
+
+
+def _can_be_name(path: str) -> bool:
+    folder, slash, name = path.rpartition("/")
+    return (
+        name not in ("", ".", "..") and "\0" not in path and (not slash or folder in (DONE, FAILED))
+    )
 
 
 def own_file(name: str) -> bool:
