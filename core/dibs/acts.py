@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from dibs import names, plain
@@ -13,6 +14,9 @@ from dibs.store import PLAIN, tell
 
 if TYPE_CHECKING:
     from dibs.store import Store
+
+
+_match_hex = re.compile(r"[0-9a-f]{1,32}").fullmatch
 
 
 def seen(store: Store, text: str, *states: str) -> Task:
@@ -34,7 +38,7 @@ def seen(store: Store, text: str, *states: str) -> Task:
 def _seen_plain(store: Store, text: str, name: str, since: str, states: tuple[str, ...]) -> Task:
     """A plain claim's name recurs, so what was seen of it carries the time of its rename."""
     task = names.read(name)
-    if task is None or not task.plain or CLAIMED not in states:
+    if task is None or not task.plain or CLAIMED not in states or not _match_hex(since):
         raise NotExact(f"{text!a} is not the exact name of a claim; `dibs show` prints it")
     facts = facts_of(store, task)
     if facts is None or f"{facts.since:x}" != since:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -154,13 +155,15 @@ def _locks(store: Store, now: Sample) -> Iterator[Finding]:
 def _clear_lock(store: Store, name: str) -> None:
     """Set it aside, look whether it woke up just then, and only then remove it."""
     aside = f"{ASIDE}/{store.port.nonce()}"
-    before = store.port.stat(name).mtime
-    if not store.move(name, aside):
-        return
-    if store.port.stat(aside).mtime != before or store.look(f"{name[:-5]}.claimed"):
-        store.move(aside, name, keep=True)
-    else:
-        store.drop(aside)
+    with suppress(FileNotFoundError):  # its owner removes it just now
+        before = store.port.stat(name).mtime
+        if not store.move(name, aside):
+            return
+        woke = store.port.stat(aside).mtime != before
+        if woke or any(n.startswith(f"{name[:-5]}.claimed") for n in store.listing()):
+            store.move(aside, name, keep=True)
+        else:
+            store.drop(aside)
 
 
 def _records(store: Store) -> Iterator[Finding]:

@@ -1,0 +1,27 @@
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.core.tools import Place
+
+MEMORY = "/dev/shm"
+
+
+@pytest.fixture
+def scratch() -> Iterator[Path]:
+    """A fast directory that other users can reach, with nothing in it."""
+    fast = MEMORY if os.access(MEMORY, os.W_OK) else None
+    path = Path(tempfile.mkdtemp(prefix="dibs-", dir=fast))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def place(scratch: Path) -> Place:
+    """An empty board in a world whose clocks can be moved."""
+    return Place(scratch)

@@ -1,0 +1,215 @@
+"""The command: each verb's documented exit code, and one clean line for every refusal."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dibs
+from dibs import names
+from tests.core.tools import Place, settle
+
+CORE = Path(dibs.__file__).parents[1]
+
+
+class Command:
+    """`dibs -d BOARD …` in a process of its own."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.env = os.environ | {"PYTHONPATH": str(CORE), "USER": "tester"}
+
+    def __call__(self, *argv: str, code: int = 0) -> str:
+        """What it prints, once it has ended with that code; stderr is at most one clean line."""
+        done = self.run(*argv)
+        assert done.returncode == code, done
+        told = done.stderr.decode("utf-8", "surrogateescape")
+        assert "Traceback" not in told
+        assert len(told.splitlines()) <= 1, told
+        if code in (1, 2, 3, 5):
+            assert told.startswith("dibs: ")
+        printed = done.stdout.decode("utf-8", "surrogateescape")
+        for line in (printed + told).split("\n"):
+            assert line.isprintable(), line
+        return (printed if code in (0, 4, 6) else told).rstrip("\n")
+
+    def run(self, *argv: str) -> subprocess.CompletedProcess[bytes]:
+        command = [sys.executable, "-m", "dibs", "-d", str(self.path), *argv]
+        return subprocess.run(command, capture_output=True, env=self.env, timeout=30)
+
+
+@pytest.fixture
+def command(scratch: Path) -> Command:
+    path = scratch / "board"
+    settle(path)
+    return Command(path)
+
+
+def test_a_worker_goes_from_claim_to_done_by_printed_names(command: Command) -> None:
+    assert command("add", "a", "v1.2") == "a.available\nv1=2E2.available"
+    name = command("claim", "--owner", "me", "--ttl", "50", "--meta", "branch main")
+    assert re.fullmatch(r"a\.f1\.me-[0-9A-F]{10}", name)
+    for verb in ("beat", "verify"):
+        assert command(verb, name) == ""
+    assert command("done", name) == f"done/{name}"
+    assert [line.split()[1] for line in command("log").splitlines()].count("done") == 1
+
+
+def test_nothing_to_take_and_held_are_exit_4(command: Command) -> None:
+    assert command("claim", code=4) == ""
+    command("add", "a")
+    command("claim", "a")
+    command("claim", "a", code=4)
+    command("acquire", "door")
+    command("acquire", "door", code=4)
+
+
+def test_bad_input_is_exit_2(command: Command) -> None:
+    command("add", "x" * 200, code=2)
+    command("add", "a", "--priority", "10", code=2)
+    command("add", "a", "--file", "/nowhere", code=2)
+    command("claim", "--ttl", "0", code=2)
+    command("claim", "--ttl", "nan", code=2)
+    command("claim", "--owner", "a\nb", code=2)
+    command("claim", "--meta", "m" * 1025, code=2)
+    command("claim", "--pid", "0", code=2)
+    command("beat", "a", code=2)
+    command("park", "a", "--reason", "why", code=2)
+    command("requeue", "a\x1b[2J", code=2)
+
+
+def test_a_changed_board_is_exit_3(command: Command) -> None:
+    command("add", "a")
+    assert "exists" in command("add", "a", code=3)
+    command("claim", "none", code=3)
+    command("show", "none", code=3)
+    name = command("claim", "a")
+    command("forget", "a", code=3)
+    command("done", name)
+    assert name in command("force-release", name, "--reason", "stuck", code=3)
+
+
+def test_a_lost_claim_is_exit_5(command: Command) -> None:
+    command("add", "a")
+    name = command("claim", "a")
+    command("force-release", name, "--reason", "stuck")
+    for verb in ("beat", "verify", "done", "fail", "release"):
+        command(verb, name, code=5)
+
+
+def test_storage_that_fails_is_exit_1(command: Command, tmp_path: Path) -> None:
+    command.path = tmp_path / "nowhere"
+    command("ls", code=1)
+    command.path = tmp_path / "file"
+    command.path.touch()
+    command("ls", code=1)
+    command("init", code=1)
+
+
+def test_a_finding_is_exit_6(command: Command) -> None:
+    assert command("check") == ""
+    (command.path / "notes.txt").touch()
+    assert "notes.txt" in command("check", code=6)
+    assert "notes.txt" in command("check", "--repair", code=6)
+
+
+@pytest.mark.parametrize("name", ["a\nb.available", "a\x1b[2Jb.available", "\u202ea.available"])
+def test_a_foul_name_is_never_printed_raw_in_a_refusal(command: Command, name: str) -> None:
+    ident = name.removesuffix(".available")
+    (command.path / name).touch()
+    (command.path / f"{names.escape(ident)}.f1.available").touch()
+    (command.path / "x.claimed").write_bytes(b"p")
+    command("claim", ident, code=3)
+    command("ls")
+    command("show", ident)
+    command("check", code=6)
+    command("park", "x.available", "--reason", "why", code=3)
+
+
+def test_a_foul_name_in_the_way_is_never_printed_raw(command: Command) -> None:
+    (command.path / "a\x1b[2J\n.claimed").touch()
+    command("claim", "a\x1b[2J\n", code=4)
+    command("force-release", "a\x1b[2J\n.claimed/0", "--reason", "why", code=3)
+    command("park", "a\x1b[2J\n.available", "--reason", "why", code=3)
+
+
+@pytest.mark.parametrize("folder", ["a\nb", "a\x1b[2Jb", "\udcff"])
+def test_a_foul_path_is_never_printed_raw(command: Command, folder: str) -> None:
+    command.path = command.path / folder
+    command("ls", code=1)
+    command("init")
+    command("ls")
+    command.path = command.path / "nowhere"
+    command("ls", code=1)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_a_terminal_that_cannot_show_a_character_breaks_nothing(
+    command: Command, encoding: str
+) -> None:
+    command.env["PYTHONIOENCODING"] = encoding
+    command("add", "é")
+    for verb in (["ls"], ["show", "é"], ["log"]):
+        done = command.run(*verb)
+        assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr
+
+
+def test_a_pipe_that_is_closed_early_is_no_error(command: Command) -> None:
+    for number in range(200):
+        (command.path / f"task-{number}-{'x' * 100}.available").touch()
+    readable, writable = os.pipe()
+    os.close(readable)
+    argv = [sys.executable, "-m", "dibs", "-d", str(command.path), "ls"]
+    done = subprocess.run(
+        argv, env=command.env, stdout=writable, stderr=subprocess.PIPE, check=True, timeout=30
+    )
+    os.close(writable)
+    assert b"Traceback" not in done.stderr
+
+
+def test_the_payload_is_read_from_a_file_or_standard_input(command: Command) -> None:
+    source = command.path.parent / "source"
+    source.write_bytes(b"\0\xff")
+    command("add", "a", "--file", str(source))
+    assert (command.path / "a.available").read_bytes() == b"\0\xff"
+    done = subprocess.run(
+        [sys.executable, "-m", "dibs", "-d", str(command.path), "add", "b", "--file", "-"],
+        input=b"from a pipe",
+        env=command.env,
+        check=True,
+        capture_output=True,
+    )
+    assert done.stdout == b"b.available\n"
+    assert (command.path / "b.available").read_bytes() == b"from a pipe"
+
+
+def test_the_sight_that_ls_prints_is_what_force_release_takes(command: Command) -> None:
+    (command.path / "x.claimed").write_bytes(b"p")
+    sight = command("ls", "--state", "claimed").split()[-1]
+    assert command("force-release", sight, "--reason", "stuck") == "x.available"
+
+
+def test_an_operators_name_stands_in_the_journal(command: Command) -> None:
+    command("add", "a")
+    command("park", "a.available", "--reason", "flaky")
+    assert "tester@" in command("log", "a")
+
+
+def test_a_process_that_died_gives_its_claim_back_at_once(command: Command) -> None:
+    command("add", "a")
+    with subprocess.Popen(["sleep", "60"]) as worker:
+        command("claim", "a", "--pid", str(worker.pid))
+        assert command("reap") == ""
+        worker.kill()
+        worker.wait()
+        assert command("reap") == "a.f1a1.available"
+
+
+def test_the_place_fixture_and_the_command_see_one_board(place: Place) -> None:
+    place.board.add("a", priority=9)
+    assert "a.f0p9.available" in Command(place.path)("ls")

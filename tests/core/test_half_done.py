@@ -1,0 +1,341 @@
+"""Section 5 of the protocol: each half-done state, how it is found, and its repair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+import dibs
+from tests.core.tools import Place
+
+HOUR = 3600
+NONCE = "0123456789"
+
+
+class KilledError(BaseException):
+    """The process dies at this very call."""
+
+
+def dying(place: Place, verb: str, begin: str, act: Callable[[dibs.Board], object]) -> None:
+    """Let another process die just before it makes that call on such a path."""
+    board, port = place.another()
+
+    def die(path: str) -> None:
+        if path.startswith(begin):
+            raise KilledError
+
+    port.before[verb] = die
+    with pytest.raises(KilledError):
+        act(board)
+
+
+def kinds(place: Place) -> list[str]:
+    return sorted(finding.kind for finding in place.board.check())
+
+
+def names(place: Place, folder: str) -> list[str]:
+    return sorted(path.name for path in (place.path / folder).iterdir())
+
+
+def mended(place: Place) -> None:
+    """Repair leaves nothing to do, and doing it again changes nothing."""
+    assert place.board.repair() == []
+    before = sorted(str(path) for path in place.path.rglob("*"))
+    assert place.another()[0].repair() == []
+    assert sorted(str(path) for path in place.path.rglob("*")) == before
+    assert kinds(place) == []
+
+
+def test_file_in_new_whose_adder_began_the_life_is_published(place: Place) -> None:
+    dying(place, "rename", ".dibs/new/", lambda board: board.add("x", b"p", priority=7))
+    assert place.names() == []
+    assert kinds(place) == []
+    place.world.advance(HOUR + 1)
+    assert kinds(place) == ["draft"]
+    mended(place)
+    assert place.names() == ["x.f0p7.available"]
+    assert (place.path / "x.f0p7.available").read_bytes() == b"p"
+
+
+def test_file_in_new_of_a_lock_is_published_as_a_lock(place: Place) -> None:
+    dying(place, "rename", ".dibs/new/", lambda board: board.acquire("door"))
+    place.board.check()
+    place.world.advance(HOUR + 1)
+    place.board.repair()
+    assert place.names() == ["door.free"]
+
+
+def test_file_in_new_whose_id_was_added_by_somebody_else_is_removed(place: Place) -> None:
+    dying(place, "link", ".dibs/known/", lambda board: board.add("x", b"never published"))
+    place.board.add("x", b"p")
+    place.world.advance(HOUR + 1)
+    place.board.repair()
+    assert names(place, ".dibs/new") == []
+    assert place.names() == ["x.available"]
+    assert (place.path / "x.available").read_bytes() == b"p"
+
+
+def test_file_in_new_of_a_slow_adder_is_left_alone(place: Place) -> None:
+    dying(place, "rename", ".dibs/new/", lambda board: board.add("x", b"p"))
+    place.world.advance(HOUR - 60)
+    place.board.repair()
+    assert len(names(place, ".dibs/new")) == 1
+
+
+def test_file_in_new_is_not_aged_by_a_step_of_the_clock(place: Place) -> None:
+    dying(place, "rename", ".dibs/new/", lambda board: board.add("x", b"p"))
+    place.world.step(2 * HOUR)
+    place.board.repair()
+    assert len(names(place, ".dibs/new")) == 1
+
+
+def test_record_whose_exact_claimed_name_is_gone_is_removed(place: Place) -> None:
+    for ident in ("a", "b"):
+        place.board.add(ident)
+    alive = place.board.claim("b")
+    assert alive is not None
+    dying(place, "unlink", ".dibs/claims/", lambda board: board.attach(claimed(board, "a")).done())
+    assert len(place.records()) == 2
+    assert kinds(place) == ["record"]
+    mended(place)
+    assert place.records() == [alive.name]
+
+
+def claimed(board: dibs.Board, ident: str) -> str:
+    claim = board.claim(ident)
+    assert claim is not None
+    return claim.name
+
+
+def test_claimed_name_without_a_record_is_reaped_by_the_boards_ttl(place: Place) -> None:
+    place.board.add("x", b"p")
+    place.board.reap()
+    dying(place, "create", ".dibs/claims/", lambda board: board.claim("x", ttl=1000))
+    assert place.records() == []
+    place.world.advance(100)
+    assert kinds(place) == []
+    place.world.advance(21)
+    assert kinds(place) == ["stale"]
+    mended(place)
+    assert place.names() == ["x.f1a1.available"]
+
+
+def test_plain_claim_without_a_lock_is_reaped_by_the_plain_ttl(place: Place) -> None:
+    (place.path / "x.claimed").write_bytes(b"p")
+    place.board.reap()
+    place.world.advance(599)
+    assert kinds(place) == []
+    place.world.advance(2)
+    assert kinds(place) == ["stale"]
+    mended(place)
+    assert place.names() == ["x.available"]
+    assert (place.path / "x.available").read_bytes() == b"p"
+
+
+@pytest.mark.parametrize("lock", ["", "1700000000 web-3\n", "torn"])
+def test_plain_claim_with_a_stale_lock_is_handed_back_to_its_own_name(
+    place: Place, lock: str
+) -> None:
+    (place.path / "v1.2.claimed-by-web-3").write_bytes(b"p")
+    (place.path / "v1.2.lock").write_text(lock)
+    place.board.reap()
+    place.world.advance(601)
+    mended(place)
+    assert place.names() == ["v1.2.available"]
+    assert names(place, ".dibs/aside") == names(place, ".dibs/claims") == []
+
+
+def test_plain_claim_whose_lock_is_fresh_is_alive(place: Place) -> None:
+    (place.path / "x.claimed").touch()
+    place.board.reap()
+    place.world.advance(601)
+    (place.path / "x.lock").write_text("")
+    assert kinds(place) == []
+    assert place.board.reap().given_back == ()
+
+
+def test_plain_claim_handed_back_too_often_is_parked(place: Place) -> None:
+    (place.path / "x.available").write_bytes(b"p")
+    for _ in range(5):
+        (place.path / "x.available").rename(place.path / "x.claimed")
+        place.world.step(0)
+        place.board.reap()
+        place.world.advance(601)
+        place.board.reap()
+    (task,) = place.board.find("x")
+    assert task.state == "failed"
+    assert (place.path / task.name).read_bytes() == b"p"
+    assert "often" in place.board.history("x")[-1].reason + place.board.history("x")[-2].reason
+
+
+def test_lock_without_a_plain_claim_is_removed_past_the_ttl(place: Place) -> None:
+    (place.path / "x.lock").write_text("1700000000 web-3\n")
+    place.board.reap()
+    place.world.advance(599)
+    assert kinds(place) == []
+    place.world.advance(2)
+    assert kinds(place) == ["lock"]
+    mended(place)
+    assert place.names() == []
+
+
+def test_lock_that_wakes_up_while_it_is_removed_stays(place: Place) -> None:
+    (place.path / "x.lock").write_text("1700000000 web-3\n")
+    place.board.reap()
+    place.world.advance(601)
+
+    def beat(path: str) -> None:
+        if path == "x.lock":
+            (place.path / "x.lock").write_text("1700000001 web-3\n")
+
+    place.port.before["rename"] = beat
+    place.board.repair()
+    assert place.names() == ["x.lock"]
+
+
+def test_lock_that_its_owner_removes_meanwhile_is_no_error(place: Place) -> None:
+    (place.path / "x.lock").touch()
+    place.board.reap()
+    place.world.advance(601)
+    findings = place.board.check()
+    (place.path / "x.lock").unlink()
+    for finding in findings:
+        assert finding.mend is not None
+        finding.mend()
+
+
+@pytest.mark.parametrize("step", ["lock", "back", "record"])
+def test_plain_claim_taken_under_a_hardened_name_is_finished_to_the_bare_name(
+    place: Place, step: str
+) -> None:
+    (place.path / "x.claimed").write_bytes(b"p")
+    (place.path / "x.lock").write_text("1700000000 web-3\n")
+    place.board.reap()
+    place.world.advance(601)
+    verb, begin = {
+        "lock": ("rename", "x.lock"),
+        "back": ("rename", "x.f0.dibs-"),
+        "record": ("unlink", ".dibs/claims/"),
+    }[step]
+    board, port = place.another()
+
+    def die(path: str) -> None:
+        if path.startswith(begin):
+            raise KilledError
+
+    port.before[verb] = die
+    with pytest.raises(KilledError):
+        board.reap()
+    if step == "record":
+        assert place.names() == ["x.available"]
+    else:
+        place.board.repair()  # the lock of a take is no lock without its claim
+        assert len(place.names()) == (2 if step == "lock" else 1)
+        place.world.advance(121)
+        assert "take" in kinds(place)
+    place.board.repair()
+    place.board.repair()
+    assert place.names() == ["x.available"]
+    assert (place.path / "x.available").read_bytes() == b"p"
+    assert names(place, ".dibs/aside") == names(place, ".dibs/claims") == []
+
+
+def test_take_whose_record_is_gone_is_for_a_person_to_decide(place: Place) -> None:
+    (place.path / f"x.f0.dibs-{NONCE}.claimed").write_bytes(b"p")
+    place.board.reap()
+    place.world.advance(121)
+    place.board.repair()
+    (task,) = place.board.find("x")
+    assert task.state == "failed"
+    assert (place.path / task.name).read_bytes() == b"p"
+
+
+def test_known_without_gone_and_no_name_is_shown_as_gone_and_forget_frees_it(
+    place: Place,
+) -> None:
+    place.board.add("x")
+    (place.path / "x.available").unlink()
+    (finding,) = place.board.check()
+    assert (finding.kind, finding.name, finding.mend) == ("gone", ".dibs/known/x.0", None)
+    assert "forget" in finding.text
+    assert [left.kind for left in place.board.repair()] == ["gone"]
+    place.board.forget("x")
+    assert kinds(place) == []
+    place.board.add("x")
+    assert kinds(place) == []
+
+
+def test_known_of_a_purged_task_is_nothing_to_report(place: Place) -> None:
+    place.board.add("x")
+    place.board.attach(claimed(place.board, "x")).done()
+    place.board.purge()
+    assert kinds(place) == []
+
+
+def test_two_names_with_one_id_are_reported_claimed_by_nobody_and_never_deleted(
+    place: Place,
+) -> None:
+    place.board.add("v1.2", b"one")
+    (place.path / "v1.2.available").write_bytes(b"two")
+    (finding,) = place.board.check()
+    assert (finding.kind, finding.mend) == ("double", None)
+    assert "v1=2E2.available" in finding.text
+    assert [left.kind for left in place.board.repair()] == ["double"]
+    assert place.board.claim() is None
+    assert place.names() == ["v1.2.available", "v1=2E2.available"]
+
+
+def test_a_double_that_is_claimed_is_still_reported(place: Place) -> None:
+    place.board.add("x")
+    claimed(place.board, "x")
+    (place.path / "x.available").touch()
+    assert kinds(place) == ["double"]
+    assert place.board.claim() is None
+
+
+def test_torn_last_line_in_a_journal_is_ignored(place: Place) -> None:
+    place.board.add("x")
+    (file,) = (place.path / ".dibs/journal").iterdir()
+    with open(file, "ab") as tail:
+        tail.write(b'{"at": 1, "verb"')
+    (finding,) = place.board.check()
+    assert (finding.kind, finding.name) == ("journal", f".dibs/journal/{file.name}")
+    assert [event.verb for event in place.board.history("x")] == ["add"]
+
+
+def test_a_stranger_is_reported_and_left_alone(place: Place) -> None:
+    strange = ["notes.txt", "x.Available", "x.held", "done/notes.txt", "failed/x.available"]
+    place.board.check()
+    for name in strange:
+        (place.path / name).write_text("mine")
+    assert sorted(finding.name for finding in place.board.check()) == sorted(strange)
+    assert [finding.kind for finding in place.board.repair()] == ["stranger"] * 5
+    assert place.names() == sorted(strange)
+
+
+def test_a_beat_from_the_future_is_reported_and_reaped_by_two_looks_alone(place: Place) -> None:
+    place.board.add("x")
+    claim = place.board.claim("x", ttl=100)
+    assert claim is not None
+    place.world.step(-HOUR)
+    assert "future" in kinds(place)
+    place.world.advance(100)
+    assert place.board.reap().given_back == ()
+    place.world.advance(10)
+    assert [task.id for task in place.board.reap().given_back] == ["x"]
+
+
+def test_many_janitors_at_once_mend_each_state_once(place: Place) -> None:
+    for ident in "abc":
+        place.board.add(ident)
+        claimed(place.board, ident)
+    (place.path / "p.claimed").touch()
+    place.board.reap()
+    place.world.advance(700)
+    findings = [finding for _ in range(3) for finding in place.another()[0].check()]
+    for finding in findings:
+        assert finding.mend is not None
+        finding.mend()
+    assert place.names() == [f"{x}.f1a1.available" for x in "abc"] + ["p.available"]
+    assert kinds(place) == []

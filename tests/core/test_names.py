@@ -1,0 +1,323 @@
+"""The name grammar against a second reader, written from the protocol's text alone."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from dibs import names
+from dibs.errors import BadName, NotExact
+from dibs.names import Stamp, Task
+from tests.core.oracle import SAFE, Fields, Oracle
+
+NONCE = "0123456789"
+
+ORACLE = Oracle()
+
+
+def fields(task: Task | None) -> Fields | None:
+    return None if task is None else task[1:]
+
+
+idents = st.one_of(
+    st.text(min_size=1, max_size=40),
+    st.text(alphabet=SAFE + ".=/ \0\n", min_size=1, max_size=40),
+    st.binary(min_size=1, max_size=40).map(lambda b: b.decode("utf-8", "surrogateescape")),
+    st.sampled_from(["available", "claimed", "f1", "v1.f2", "x.claimed", "..", ".", "=2E"]),
+)
+owners = st.text(alphabet=SAFE, min_size=1, max_size=40)
+nonces = st.text(alphabet="0123456789ABCDEF", min_size=10, max_size=10)
+stamps = st.builds(
+    Stamp,
+    st.integers(0, 10**18 - 1),
+    st.one_of(st.just(0), st.integers(1, 10**9 - 1)),
+    st.integers(0, 9),
+)
+words = st.sampled_from(["available", "claimed", "free", "held", "lock", "claimed-by-host.x"])
+
+
+@st.composite
+def spelled(draw: st.DrawFn) -> str:
+    """A well-formed name, or one put together from the parts of such names."""
+    try:
+        eid = names.escape(draw(idents))
+    except BadName:
+        eid = "x"
+    parts = [eid, draw(stamps).full(), f"{draw(owners)}-{draw(nonces)}", draw(words)]
+    picked = draw(st.lists(st.sampled_from(parts), max_size=5))
+    return ".".join(draw(st.sampled_from([parts, parts[:3], [eid, *parts[1::2]], picked])))
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> str:
+    """A name with a few characters cut, doubled or replaced."""
+    name = draw(spelled())
+    for _ in range(draw(st.integers(0, 3))):
+        at = draw(st.integers(0, len(name)))
+        cut = draw(st.integers(0, 2))
+        put = draw(st.text(alphabet="=.-_/aAfFpP059\0\n\udcff é", max_size=2))
+        name = name[:at] + put + name[at + cut :]
+    return name
+
+
+def legible(ident: str) -> bool:
+    """Text that a file's name can give back: no half characters but those of stray bytes."""
+    try:
+        raw = ident.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return raw.decode("utf-8", "surrogateescape") == ident
+
+
+@given(idents, stamps, owners, nonces)
+def test_the_grammar_round_trips_every_id_owner_and_stamp(
+    ident: str, stamp: Stamp, owner: str, nonce: str
+) -> None:
+    assume(legible(ident))
+    try:
+        names.escape(ident)
+    except BadName:
+        assume(False)
+    claim = f"{names.fold_owner(owner)}-{nonce}"
+    stem = names.claim_stem(ident, stamp, claim)
+    wanted = (ident, *stamp, claim)
+    for word in ("claimed", "held"):
+        task = names.read(f"{stem}.{word}")
+        assert task is not None
+        assert (task.id, *task.stamp, task.claim) == wanted
+        assert (task.state, task.stem, task.owner) == (word, stem, names.fold_owner(owner))
+    for folder in ("done", "failed"):
+        ended = names.read_any(f"{folder}/{stem}")
+        assert ended is not None
+        assert (ended.id, *ended.stamp, ended.claim, ended.stem) == (*wanted, stem)
+    for word in ("available", "free"):
+        waiting = names.read(names.waiting_name(ident, stamp, word))
+        assert waiting is not None
+        assert (waiting.id, waiting.state, waiting.stamp) == (ident, word, stamp)
+
+
+@given(mutated())
+@example("x.available\n")
+@example("done/../../x.claimed")
+@example("a\0b.claimed")
+@example("x.f0.available")
+@example("x.f01.available")
+@example("x.claimed-by-y.available")
+@example("x.f1.claimed-by-")
+def test_no_name_outside_the_grammar_is_ever_taken_for_one(name: str) -> None:
+    assert fields(names.read(name)) == ORACLE.board(name)
+    for folder in ("done", "failed"):
+        assert fields(names.read_ended(folder, name)) == ORACLE.ended(folder, name)
+
+
+@given(st.text(max_size=60))
+def test_arbitrary_text_is_read_or_set_aside_and_never_breaks_the_reader(name: str) -> None:
+    assert fields(names.read(name)) == ORACLE.board(name)
+    names.read_any(name)
+
+
+@given(st.text(alphabet=st.characters(codec=None), min_size=1, max_size=30))
+@example("\udcc3\udca9")
+@example("\ud800")
+def test_an_id_is_either_given_back_as_it_was_or_refused(ident: str) -> None:
+    try:
+        name = names.waiting_name(ident, Stamp(1))
+    except BadName:
+        return
+    task = names.read(name)
+    assert task is not None
+    assert task.id == ident
+
+
+@pytest.mark.parametrize(
+    ("ident", "escaped"),
+    [
+        ("task-7", "task-7"),
+        ("v1.2", "v1=2E2"),
+        ("a/b", "a=2Fb"),
+        ("..", "=2E=2E"),
+        ("../../etc/passwd", "=2E=2E=2F=2E=2E=2Fetc=2Fpasswd"),
+        ("a\0b", "a=00b"),
+        ("a\nb", "a=0Ab"),
+        ("a=b", "a=3Db"),
+        ("é", "=C3=A9"),
+        ("\N{SNOWMAN}", "=E2=98=83"),
+        ("\N{PILE OF POO}", "=F0=9F=92=A9"),
+        ("\udcff", "=FF"),
+        ("available", "available"),
+        ("f1", "f1"),
+    ],
+)
+def test_an_id_is_spelled_so_that_dots_only_separate_fields(ident: str, escaped: str) -> None:
+    assert names.escape(ident) == escaped
+    task = names.read(f"{escaped}.available")
+    assert task is not None
+    assert task.id == ident
+
+
+@pytest.mark.parametrize(
+    "ident", ["", "x" * 121, "x" * 300, "." * 41, "\N{PILE OF POO}" * 11, "\ud800", "a\udfffb"]
+)
+def test_an_id_that_no_name_can_hold_is_refused(ident: str) -> None:
+    with pytest.raises(BadName):
+        names.escape(ident)
+
+
+@pytest.mark.parametrize("ident", ["x" * 120, "." * 40, "\N{PILE OF POO}" * 10])
+def test_an_id_of_120_escaped_bytes_is_the_longest(ident: str) -> None:
+    assert len(names.escape(ident)) == 120
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("task-7.available", ("task-7", "available", 0, 0, 5, "")),
+        ("task-7.claimed", ("task-7", "claimed", 0, 0, 5, "")),
+        ("task-7.claimed-by-web.example.org", ("task-7", "claimed", 0, 0, 5, "")),
+        ("v1.2.available", ("v1.2", "available", 0, 0, 5, "")),
+        ("v1.2.f3.claimed", ("v1.2.f3", "claimed", 0, 0, 5, "")),
+        ("v1=2E2.f3.claimed", ("v1.2", "claimed", 3, 0, 5, "")),
+        ("x.f12a3p9.available", ("x", "available", 12, 3, 9, "")),
+        ("x.f0a1.available", ("x", "available", 0, 1, 5, "")),
+        ("x.f0.available", ("x.f0", "available", 0, 0, 5, "")),
+        ("x.f01.available", ("x.f01", "available", 0, 0, 5, "")),
+        ("x.f1a0.available", ("x.f1a0", "available", 0, 0, 5, "")),
+        ("x.f1p5.available", ("x.f1p5", "available", 0, 0, 5, "")),
+        ("a=2e.available", ("a=2e", "available", 0, 0, 5, "")),
+        ("a=41.available", ("a=41", "available", 0, 0, 5, "")),
+        ("lock.f1.free", ("lock", "free", 1, 0, 5, "")),
+        (f"x.f1.me-{NONCE}.claimed", ("x", "claimed", 1, 0, 5, f"me-{NONCE}")),
+        (f"x.f1.me-{NONCE}.held", ("x", "held", 1, 0, 5, f"me-{NONCE}")),
+        (f"x.f0.dibs-{NONCE}.claimed", ("x", "claimed", 0, 0, 5, f"dibs-{NONCE}")),
+    ],
+)
+def test_a_name_tells_the_task(name: str, wanted: Fields) -> None:
+    assert ORACLE.board(name) == wanted
+    assert fields(names.read(name)) == wanted
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        ".",
+        "..",
+        "notes.txt",
+        ".available",
+        ".x.available",
+        "x.Available",
+        "x.AVAILABLE",
+        "x.held",
+        "x.f1.held",
+        "x.lock",
+        "x.claimed-by-",
+        "x.claimed-by-..",
+        "a/b.available",
+        "../x.available",
+        "done/../../x.claimed",
+        "a\0b.available",
+        "x" * 121 + ".available",
+        "." + "x" * 244 + ".available",
+    ],
+)
+def test_a_stranger_is_nobodys(name: str) -> None:
+    assert names.read(name) is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "x.claimed.available",
+        "x.available.claimed",
+        "x.lock.available",
+        "x.free.claimed",
+        "x.claimed-by-y.available",
+        "x.claimed.claimed-by-y",
+        "x.claimed-by-y.lock",
+        "x.y.held.available",
+    ],
+)
+def test_a_name_that_two_state_words_fit_is_set_aside(name: str) -> None:
+    assert names.read(name) is None
+
+
+def test_every_name_that_the_core_can_produce_fits_a_directory_entry() -> None:
+    ident, owner = "\N{PILE OF POO}" * 10, names.fold_owner("o" * 200)
+    stamp = Stamp(10**18 - 1, 10**9 - 1, 9)
+    stem = names.claim_stem(ident, stamp, f"{owner}-{NONCE}")
+    produced = [f"{stem}.{word}" for word in ("claimed", "held")]
+    produced += [names.waiting_name(ident, stamp, word) for word in ("available", "free")]
+    produced += [stem, f"{stem}.{NONCE}", f"{names.escape(ident)}.lock.{NONCE}"]
+    assert max(len(name.encode()) for name in produced) <= 255
+    assert names.read(produced[0]) is not None
+
+
+@pytest.mark.parametrize(
+    ("owner", "folded"),
+    [
+        ("web-3", "web-3"),
+        ("agent 7/é", "agent-7--"),
+        ("dibs", "dibs_"),
+        ("o" * 256, "o" * 40),
+        ("x.y", "x-y"),
+    ],
+)
+def test_an_owner_is_folded_to_what_a_name_can_hold(owner: str, folded: str) -> None:
+    assert names.fold_owner(owner) == folded
+
+
+@pytest.mark.parametrize("owner", ["", "a\nb", "a\x1b[2J", "\ud800", "o" * 257, "\0"])
+def test_an_owner_that_could_act_on_a_terminal_is_refused(owner: str) -> None:
+    with pytest.raises(BadName):
+        names.fold_owner(owner)
+
+
+@given(st.text(max_size=300))
+def test_no_owner_is_ever_spelled_as_the_reserved_one(owner: str) -> None:
+    try:
+        folded = names.fold_owner(owner)
+    except BadName:
+        return
+    assert folded != names.TAKER
+    assert 1 <= len(folded) <= 40
+    assert set(folded) <= set(SAFE)
+
+
+@given(idents, stamps)
+def test_what_begins_with_no_spelling_of_an_id_is_not_its_name(ident: str, stamp: Stamp) -> None:
+    assume(legible(ident))
+    try:
+        begins = names.spellings(ident)
+    except BadName:
+        return
+    assert names.waiting_name(ident, stamp).startswith(begins)
+    plain = f"{ident}.available"
+    task = names.read(plain) if "/" not in plain and "\0" not in plain else None
+    if task is not None and task.id == ident:
+        assert plain.startswith(begins)
+
+
+@pytest.mark.parametrize("text", ["x", "", "x.f1", "x.available.", "a/b", "../x", "\0"])
+def test_a_bare_id_is_not_exact(text: str) -> None:
+    with pytest.raises(NotExact):
+        names.exact(text)
+
+
+def test_a_printed_claim_may_mean_each_place_where_that_claim_can_be() -> None:
+    stem = f"x.f1.me-{NONCE}"
+    wanted = (f"{stem}.claimed", f"{stem}.held", f"failed/{stem}", f"done/{stem}")
+    assert names.exact(stem) == wanted
+    for name in wanted:
+        assert names.exact(name) == (name,)
+
+
+@pytest.mark.parametrize("metadata", ["", "m" * 1024, "\N{PILE OF POO}" * 1024, "a\nb"])
+def test_metadata_may_have_1024_characters(metadata: str) -> None:
+    assert names.check_metadata(metadata) == metadata
+
+
+@pytest.mark.parametrize("metadata", ["m" * 1025, "\ud800"])
+def test_metadata_that_no_record_can_hold_is_refused(metadata: str) -> None:
+    with pytest.raises(BadName):
+        names.check_metadata(metadata)

@@ -1,0 +1,301 @@
+"""The lives of an id: add, purge, forget, and no fence granted twice."""
+
+from __future__ import annotations
+
+import errno
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import dibs
+from tests.core.tools import Place
+
+
+def run(place: Place, ident: str = "x", times: int = 1) -> int:
+    """Claim a task so many times and finish it; its last fence."""
+    for _ in range(times - 1):
+        claim = place.board.claim(ident)
+        assert claim is not None
+        claim.release()
+    last = place.board.claim(ident)
+    assert last is not None
+    last.done()
+    return last.fence
+
+
+def test_adding_publishes_the_payload_whole(place: Place) -> None:
+    task = place.board.add("v1.2", b"what to do", priority=7)
+    assert task.name == "v1=2E2.f0p7.available"
+    assert place.board.payload(task) == b"what to do"
+    assert place.names() == [task.name]
+    assert list((place.path / ".dibs/new").iterdir()) == []
+
+
+@pytest.mark.parametrize("payload", [b"", b"\0" * 10, b"x" * 3_000_000])
+def test_a_payload_is_opaque(place: Place, payload: bytes) -> None:
+    task = place.board.add("x", payload)
+    assert place.board.payload(task, limit=1 << 30) == payload
+    assert place.board.payload(task, limit=4) == payload[:4]
+
+
+@pytest.mark.parametrize("ident", ["", "x" * 300, "\ud800", "." * 41])
+def test_an_id_that_no_name_can_hold_is_refused(place: Place, ident: str) -> None:
+    with pytest.raises(dibs.BadName):
+        place.board.add(ident)
+    with pytest.raises(dibs.BadName):
+        place.board.claim(ident)
+    with pytest.raises(dibs.BadName):
+        place.board.acquire(ident)
+    with pytest.raises(dibs.BadName):
+        place.board.find(ident)
+    with pytest.raises(dibs.BadName):
+        place.board.status(ident)
+    with pytest.raises(dibs.BadName):
+        place.board.forget(ident)
+
+
+@pytest.mark.parametrize("ident", ["a/b", "../x", "a\0b", "a\nb", "..", "\udcff", "available", "é"])
+def test_any_text_is_an_id(place: Place, ident: str) -> None:
+    place.board.add(ident, b"p")
+    claim = place.board.claim(ident)
+    assert claim is not None
+    assert claim.id == ident
+    claim.done()
+    assert [task.state for task in place.board.find(ident)] == ["done"]
+    assert [event.verb for event in place.board.history(ident)] == ["add", "claim", "done"]
+    assert sorted(p.name for p in place.path.parent.iterdir()) == [".world", "board"]
+
+
+@pytest.mark.parametrize("state", ["available", "claimed", "done", "failed"])
+def test_adding_an_id_twice_says_where_it_is(place: Place, state: str) -> None:
+    task = place.board.add("x", b"first")
+    if state == "failed":
+        place.board.park(task.name, "no")
+    elif state != "available":
+        claim = place.board.claim("x")
+        assert claim is not None
+        if state == "done":
+            claim.done()
+    before = place.names()
+    with pytest.raises(dibs.Exists, match=state):
+        place.board.add("x", b"second")
+    assert place.names() == before
+    assert list((place.path / ".dibs/new").iterdir()) == []
+
+
+def test_adding_the_name_of_a_lock_is_refused(place: Place) -> None:
+    place.board.acquire("door")
+    with pytest.raises(dibs.Exists):
+        place.board.add("door")
+
+
+@pytest.mark.parametrize("verb", ["claim", "done"])
+def test_an_id_that_a_shell_offered_and_dibs_claimed_is_not_added_beside_it(
+    place: Place, verb: str
+) -> None:
+    (place.path / "x.available").write_bytes(b"by a shell")
+    claim = place.board.claim("x")
+    assert claim is not None
+    if verb == "done":
+        claim.done()
+    with pytest.raises(dibs.Exists):
+        place.board.add("x", b"second")
+    assert len(place.board.find("x")) == 1
+
+
+def test_a_dotted_id_that_a_shell_offered_is_not_added_beside_it(place: Place) -> None:
+    (place.path / "v1.2.available").write_bytes(b"by a shell")
+    with pytest.raises(dibs.Exists):
+        place.board.add("v1.2", b"second")
+    assert place.names() == ["v1.2.available"]
+
+
+def test_adding_never_replaces_what_a_shell_offered(place: Place) -> None:
+    (place.path / "x.available").write_bytes(b"by a shell")
+    with pytest.raises(dibs.Exists):
+        place.board.add("x", b"second")
+    assert (place.path / "x.available").read_bytes() == b"by a shell"
+    assert place.names() == ["x.available"]
+
+
+def test_a_purge_removes_payloads_of_finished_tasks_only(place: Place) -> None:
+    for ident in ("a", "b", "c"):
+        place.board.add(ident)
+    run(place, "a")
+    place.board.park("b.available", "no")
+    assert place.board.purge() == 1
+    assert place.board.find("a") == ()
+    assert {task.id for task in place.board.snapshot().tasks.values()} == {"b", "c"}
+
+
+def test_a_purge_can_spare_what_was_finished_lately(place: Place) -> None:
+    place.board.add("old")
+    run(place, "old")
+    place.world.advance(100)
+    place.board.add("new")
+    run(place, "new")
+    assert place.board.purge(older_than=50) == 1
+    assert place.board.find("old") == ()
+    assert len(place.board.find("new")) == 1
+
+
+def test_a_purge_goes_on_past_what_it_cannot_remove(place: Place) -> None:
+    for ident in ("a", "b", "c"):
+        place.board.add(ident)
+        run(place, ident)
+    done = place.path / "done"
+    stuck = next(p for p in done.iterdir() if p.name.startswith("a."))
+    stuck.unlink()
+    stuck.mkdir()
+    with suppress(dibs.StorageError):
+        place.board.purge()
+    assert [p.name for p in done.iterdir()] == [stuck.name]
+
+
+def test_a_purged_id_is_still_taken(place: Place) -> None:
+    place.board.add("x")
+    run(place)
+    place.board.purge()
+    with pytest.raises(dibs.Exists):
+        place.board.add("x")
+
+
+def test_purged_forgotten_and_added_again_an_id_goes_on_above_its_old_fences(place: Place) -> None:
+    place.board.add("x")
+    last = run(place, times=3)
+    assert last == 3
+    place.board.purge()
+    place.board.forget("x")
+    task = place.board.add("x", b"again")
+    assert task.fence > last
+    claim = place.board.claim("x")
+    assert claim is not None
+    assert claim.fence > task.fence
+
+
+@pytest.mark.parametrize("journal", [True, False])
+def test_an_id_that_vanished_is_forgotten_and_goes_on_above_its_old_fences(
+    place: Place, journal: bool
+) -> None:
+    place.board.add("x")
+    claim = place.board.claim("x")
+    assert claim is not None
+    (place.path / claim.task.name).unlink()
+    if not journal:
+        for file in (place.path / ".dibs/journal").iterdir():
+            file.unlink()
+    place.board.forget("x")
+    assert place.board.add("x").fence > claim.fence
+    with pytest.raises(dibs.Lost):
+        claim.done()
+
+
+def test_fences_only_grow_over_many_lives(place: Place) -> None:
+    last = 0
+    for _ in range(4):
+        task = place.board.add("x")
+        assert task.fence >= last
+        fence = run(place, times=2)
+        assert fence > last
+        last = fence
+        place.board.purge()
+        place.board.forget("x")
+
+
+def test_what_is_still_on_the_board_cannot_be_forgotten(place: Place) -> None:
+    place.board.add("x")
+    with pytest.raises(dibs.Changed) as caught:
+        place.board.forget("x")
+    assert [task.name for task in caught.value.now] == ["x.available"]
+    run(place)
+    with pytest.raises(dibs.Changed):
+        place.board.forget("x")
+
+
+def test_what_was_never_added_cannot_be_forgotten(place: Place) -> None:
+    with pytest.raises(dibs.UnknownId):
+        place.board.forget("x")
+
+
+def test_an_id_that_is_being_added_cannot_be_forgotten(place: Place) -> None:
+    def other(path: str) -> None:
+        if path.startswith(".dibs/new/"):
+            del place.port.before["rename"]
+            with pytest.raises(dibs.Changed, match="being added"):
+                place.another()[0].forget("x")
+
+    place.port.before["rename"] = other
+    place.board.add("x", b"p")
+    assert place.names() == ["x.available"]
+
+
+def test_an_adder_whose_reply_was_lost_finds_its_own_task(place: Place) -> None:
+    def lost(path: str) -> None:
+        raise OSError(errno.EIO, "it broke", path)
+
+    place.port.after["link"] = lost
+    place.port.after["rename"] = lost
+    assert place.board.add("x", b"p").name == "x.available"
+    assert place.names() == ["x.available"]
+
+
+def test_two_adders_of_one_id_have_one_winner(place: Place) -> None:
+    def rival(path: str) -> None:
+        if "known/" in path:
+            del place.port.before["link"]
+            place.another()[0].add("x", b"rival")
+
+    place.port.before["link"] = rival
+    with pytest.raises(dibs.Exists):
+        place.board.add("x", b"mine")
+    assert place.names() == ["x.available"]
+    assert (place.path / "x.available").read_bytes() == b"rival"
+    assert list((place.path / ".dibs/new").iterdir()) == []
+
+
+@pytest.mark.parametrize("code", [errno.EPERM, errno.ENOTSUP, errno.EMLINK])
+def test_a_file_system_without_links_can_add(place: Place, code: int) -> None:
+    def refuse(path: str) -> None:
+        raise OSError(code, "no links", path)
+
+    place.port.before["link"] = refuse
+    place.board.add("x", b"p")
+    with pytest.raises(dibs.Exists):
+        place.board.add("x", b"again")
+
+
+@pytest.mark.parametrize("number", [10**18 - 1, 10**18 - 2])
+def test_a_fence_that_no_name_can_hold_is_never_granted(place: Place, number: int) -> None:
+    (place.path / f"x.f{number}.available").write_bytes(b"p")
+    try:
+        claim = place.board.claim("x", owner="me")
+    except dibs.DibsError:
+        claim = None
+    (task,) = place.board.find("x")
+    assert (place.path / task.name).read_bytes() == b"p"
+    if claim is not None:
+        assert (task.name, task.fence) == (claim.task.name, number + 1)
+
+
+def test_an_attempt_that_no_name_can_hold_is_never_counted(place: Place) -> None:
+    (place.path / "x.f0a999999999.available").write_bytes(b"p")
+    claim = place.board.claim("x", owner="me")
+    assert claim is not None
+    with suppress(dibs.DibsError):
+        claim.fail()
+    (task,) = place.board.find("x")
+    assert (place.path / task.name).read_bytes() == b"p"
+
+
+def test_an_add_that_finds_no_space_leaves_the_id_free(scratch: Path) -> None:
+    place = Place(scratch)
+
+    def full(path: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", path)
+
+    place.port.before["create"] = full
+    with pytest.raises(dibs.StorageError, match="free some space"):
+        place.board.add("x", b"p")
+    place.port.before.clear()
+    place.board.add("x", b"p")

@@ -1,0 +1,220 @@
+"""Named leases: acquire, renew, release, resume, status."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+import dibs
+from tests.core.tools import Place, in_child
+
+
+def test_the_first_acquire_makes_the_lock(place: Place) -> None:
+    assert place.board.status("door") == dibs.Status(None, held=False)
+    lease = place.board.acquire("door", owner="me", ttl=50, metadata="deploy")
+    assert (lease.task.kind, lease.task.state, lease.fence) == ("lock", "held", 1)
+    status = place.board.status("door")
+    assert status.task == lease.task
+    assert (status.held, status.owner, status.metadata) == (True, "me", "deploy")
+    assert (status.host, status.ttl) == (place.board.host.name, 50)
+    assert status.remaining == pytest.approx(50, abs=1)
+    assert status.age < 1
+
+
+def test_a_released_lock_is_free_and_keeps_its_fence(place: Place) -> None:
+    lease = place.board.acquire("door")
+    assert lease.release().name == "door.f1.free"
+    assert place.board.status("door").held is False
+    assert place.board.acquire("door").fence == 2
+
+
+def test_a_held_lock_says_by_whom(place: Place) -> None:
+    lease = place.board.acquire("door", owner="me", metadata="deploy")
+    with pytest.raises(dibs.Held) as caught:
+        place.board.acquire("door", owner="me")
+    held = caught.value
+    assert (held.task, held.owner, held.metadata) == (lease.task, "me", "deploy")
+    assert held.remaining == pytest.approx(120, abs=1)
+
+
+def test_the_same_lease_again_only_lasts_longer(place: Place) -> None:
+    lease = place.board.acquire("door", ttl=100)
+    place.world.advance(60)
+    again = place.another()[0].acquire("door", lease=lease.name)
+    assert again.task == lease.task
+    place.world.advance(60)
+    again.beat()
+    with pytest.raises(dibs.Lost):
+        place.board.acquire("gate", lease=lease.name)
+
+
+def test_a_lease_that_was_lost_cannot_be_asked_for_again(place: Place) -> None:
+    lease = place.board.acquire("door")
+    place.board.force_release(lease.name, "stuck")
+    with pytest.raises(dibs.Lost):
+        place.board.acquire("door", lease=lease.name)
+    assert place.board.status("door").held is False
+
+
+def test_the_very_process_that_holds_a_lock_gets_it_again(place: Place) -> None:
+    process = place.board.host.process(os.getpid())
+    assert process is not None
+    lease = place.board.acquire("door", process=process)
+    assert place.board.acquire("door", process=process).task == lease.task
+    with pytest.raises(dibs.Held):
+        place.board.acquire("door", process=process._replace(start=process.start + 1))
+    with pytest.raises(dibs.Held):
+        place.board.acquire("door")
+
+
+@pytest.mark.parametrize("end", ["available", "claimed", "done", "failed"])
+def test_a_tasks_id_is_no_locks_name(place: Place, end: str) -> None:
+    task = place.board.add("x")
+    if end == "failed":
+        place.board.park(task.name, "no")
+    elif end != "available":
+        claim = place.board.claim("x")
+        assert claim is not None
+        if end == "done":
+            claim.done()
+    before = place.names()
+
+    def acquire() -> str:
+        try:
+            place.board.acquire("x")
+        except dibs.DibsError as error:
+            return type(error).__name__
+        return "acquired"
+
+    assert in_child(acquire, seconds=3) in ("BadName", "Exists")
+    assert place.names() == before
+
+
+def test_a_lock_has_no_limit_of_attempts(place: Place) -> None:
+    for turn in range(1, 9):
+        lease = place.board.acquire("door", ttl=10)
+        assert lease.fence == turn
+        place.world.advance(20)
+        (task,) = place.board.reap().given_back
+        assert (task.state, task.attempts) == ("free", 0)
+
+
+def test_an_expired_lock_is_taken_over_by_whoever_wants_it(place: Place) -> None:
+    lease = place.board.acquire("door", ttl=10, owner="me")
+    place.world.advance(20)
+    assert place.board.acquire("door", owner="you").fence == 2
+    with pytest.raises(dibs.Stop):
+        lease.beat()
+
+
+def test_an_expired_lock_stays_until_somebody_can_vouch_for_the_clock(place: Place) -> None:
+    place.board.acquire("door", ttl=10)
+    place.world.step(500)
+    with pytest.raises(dibs.Held, match="vouch") as caught:
+        place.board.acquire("door", owner="you")
+    assert caught.value.remaining == 0
+    place.world.advance(9)
+    assert place.board.acquire("door", owner="you").fence == 2
+
+
+def test_a_status_shows_an_expired_lease_as_run_out(place: Place) -> None:
+    place.board.acquire("door", ttl=10)
+    place.world.advance(20)
+    status = place.board.status("door")
+    assert (status.held, status.remaining) == (True, 0)
+    assert status.age == pytest.approx(20, abs=1)
+
+
+def test_a_lock_that_vanished_says_how_its_name_is_freed(place: Place) -> None:
+    lease = place.board.acquire("door")
+    (place.path / lease.task.name).unlink()
+    with pytest.raises(dibs.Exists, match="forget"):
+        place.board.acquire("door")
+    place.board.forget("door")
+    assert place.board.acquire("door").fence > lease.fence
+
+
+def test_an_adder_of_a_lock_that_died_is_helped_and_not_made_a_task(place: Place) -> None:
+    class Killed(BaseException):
+        pass
+
+    def die(path: str) -> None:
+        if path.startswith(".dibs/new/"):
+            raise Killed
+
+    place.port.before["rename"] = die
+    with pytest.raises(Killed):
+        place.board.acquire("door")
+    lease = place.another()[0].acquire("door")
+    assert place.names() == [lease.task.name]
+
+
+@pytest.mark.parametrize("kind", ["task", "lock"])
+def test_resuming_by_the_exact_name_voids_the_old_self(place: Place, kind: str) -> None:
+    place.board.add("x")
+    old = place.board.claim("x", owner="me") if kind == "task" else place.board.acquire("door")
+    assert old is not None
+    new = place.another()[0].resume(old.id, owner="me", name=old.name)
+    assert (new.id, new.fence, new.task.attempts) == (old.id, old.fence + 1, 0)
+    assert new.task.state == old.task.state
+    for verb in (old.beat, old.verify, old.release):
+        with pytest.raises(dibs.Lost):
+            verb()
+    new.beat()
+    assert place.records() == [new.name]
+    with pytest.raises(dibs.Changed) as caught:
+        place.board.resume(old.id, name=old.name)
+    assert [task.name for task in caught.value.now] == [new.task.name]
+
+
+def test_resuming_by_owner_alone_waits_until_the_old_self_is_expired(place: Place) -> None:
+    place.board.add("x")
+    old = place.board.claim("x", owner="me", ttl=50)
+    assert old is not None
+    with pytest.raises(dibs.Held, match="exact name"):
+        place.board.resume("x", owner="me")
+    place.world.advance(60)
+    new = place.board.resume("x", owner="me")
+    assert new.fence == 2
+    with pytest.raises(dibs.Stop):
+        old.beat()
+
+
+def test_resuming_by_owner_alone_works_at_once_when_the_old_self_is_dead(place: Place) -> None:
+    place.board.add("x")
+    first = place.board.host.process(1)
+    assert first is not None
+    old = place.board.claim("x", owner="me", process=first._replace(start=first.start + 1))
+    assert old is not None
+    assert place.board.resume("x", owner="me").fence == 2
+    with pytest.raises(dibs.Lost):
+        old.done()
+
+
+def test_nobody_resumes_what_another_owner_holds(place: Place) -> None:
+    place.board.add("x")
+    assert place.board.claim("x", owner="me") is not None
+    with pytest.raises(dibs.Changed, match="holds no claim"):
+        place.board.resume("x", owner="you")
+    with pytest.raises(dibs.Changed):
+        place.board.resume("y", owner="me")
+
+
+def test_resuming_needs_a_claim_of_that_very_id(place: Place) -> None:
+    place.board.add("x")
+    claim = place.board.claim("x")
+    assert claim is not None
+    with pytest.raises(dibs.BadName):
+        place.board.resume("y", name=claim.name)
+    with pytest.raises(dibs.NotExact):
+        place.board.resume("x", name="x")
+    claim.verify()
+
+
+def test_a_status_needs_no_folder_of_its_own(place: Place) -> None:
+    (place.path / "door.f1.me-0123456789.held").touch()
+    shutil.rmtree(place.path / ".dibs")
+    status = place.another()[0].status("door")
+    assert (status.held, status.owner) == (True, "me")

@@ -1,0 +1,304 @@
+"""The reader's verbs: snapshot, view, journal; and what the board's files look like."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import dibs
+from tests.core.tools import NOBODY, Place, give, in_child, settle
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become somebody else")
+
+
+def populate(board: dibs.Board) -> dibs.Claim:
+    """One task of each state, a free lock and a held one; the claim on the claimed task."""
+    for ident in ("wait", "mine", "over", "sunk"):
+        board.add(ident, ident.encode())
+    done = board.claim("over")
+    claim = board.claim("mine", owner="me", ttl=100)
+    assert done is not None
+    assert claim is not None
+    done.done()
+    board.park("sunk.available", "no")
+    board.acquire("gate").release()
+    board.acquire("door", ttl=100)
+    return claim
+
+
+def test_a_snapshot_shows_everything_at_once(place: Place) -> None:
+    claim = populate(place.board)
+    (place.path / "notes.txt").touch()
+    (place.path / "wait.lock").touch()
+    snapshot = place.board.snapshot()
+    assert sorted(task.id for task in snapshot.tasks.values()) == [
+        *("door", "gate", "mine", "over", "sunk", "wait")
+    ]
+    assert snapshot.counts() == {
+        **{"available": 1, "claimed": 1, "stale": 0, "failed": 1, "done": 1, "free": 1, "held": 1}
+    }
+    assert (snapshot.exact, snapshot.strangers) == (True, 1)
+    assert snapshot.facts[claim.task.name].record is not None
+    assert snapshot.age("wait.available") is None
+    assert not snapshot.stale(claim.task.name)
+
+
+def test_a_snapshot_counts_what_fell_silent_as_stale(place: Place) -> None:
+    claim = populate(place.board)
+    place.world.advance(101)
+    snapshot = place.board.snapshot()
+    assert snapshot.stale(claim.task.name)
+    assert snapshot.age(claim.task.name) == pytest.approx(101, abs=1)
+    counts = snapshot.counts()
+    assert (counts["stale"], counts["claimed"], counts["held"]) == (2, 0, 0)
+
+
+def test_a_snapshot_can_leave_out_what_ended(place: Place) -> None:
+    populate(place.board)
+    states = {task.state for task in place.board.snapshot(ended=False).tasks.values()}
+    assert states == {"available", "claimed", "free", "held"}
+
+
+def test_ages_are_never_negative(place: Place) -> None:
+    claim = populate(place.board)
+    place.world.step(-500)
+    assert place.board.snapshot().age(claim.task.name) == 0
+
+
+def test_a_look_at_a_directory_that_is_no_board_yet_leaves_no_trace(board_dir: Path) -> None:
+    (board_dir / "x.available").touch()
+    board = dibs.open(board_dir)
+    assert list(board.snapshot().tasks) == ["x.available"]
+    assert board.find("x")
+    assert board.history("x") == []
+    assert board.status("door").held is False
+    assert os.listdir(board_dir) == ["x.available"]
+
+
+@as_root
+def test_a_board_that_cannot_be_written_shows_its_ages_as_inexact(scratch: Path) -> None:
+    path = scratch / "board"
+    settle(path)
+    claim = populate(dibs.open(path))
+    path.chmod(0o755)
+
+    def look() -> tuple[bool, float | None, dict[str, int]]:
+        board = dibs.open(path)
+        snapshot = board.snapshot()
+        acts: list[Callable[[], object]] = [
+            lambda: board.add("new"),
+            lambda: board.claim("wait"),
+            lambda: board.claim(),
+            lambda: board.acquire("gate"),
+            lambda: board.park("wait.available", "why"),
+            lambda: board.force_release(claim.name, "why"),
+            lambda: board.reprioritise("wait.available", 9),
+            lambda: board.attach(claim.name).done(),
+            lambda: board.attach(claim.name).release(),
+            lambda: board.purge(),
+        ]
+        for act in acts:
+            with pytest.raises(dibs.ReadOnly):
+                act()
+        assert board.find("mine")
+        assert board.payload(board.find("wait")[0]) == b"wait"
+        assert board.history("mine")
+        return snapshot.exact, snapshot.age(claim.task.name), snapshot.counts()
+
+    for entry in path.rglob("*"):
+        entry.chmod(0o755 if entry.is_dir() else 0o644)
+    before = sorted(str(p) for p in path.rglob("*"))
+    exact, age, counts = in_child(look, uid=NOBODY)
+    assert (exact, counts["claimed"]) == (False, 1)
+    assert age is not None
+    assert age >= 0
+    assert sorted(str(p) for p in path.rglob("*")) == before
+
+
+@as_root
+@pytest.mark.parametrize("mode", [0o770, 0o750, 0o2770, 0o777])
+def test_everything_below_dibs_has_the_boards_mode_and_group(scratch: Path, mode: int) -> None:
+    path = scratch / "board"
+    path.mkdir()
+    os.chown(path, NOBODY, 12345)
+    path.chmod(mode)
+    in_child(lambda: populate(dibs.open(path, create=True)).name, umask=0o077)
+    found = [*(path / ".dibs").rglob("*"), path / "done", path / "failed"]
+    assert len(found) > 20
+    for entry in found:
+        status = entry.stat()
+        wanted = mode & 0o777 if entry.is_dir() else mode & 0o666
+        assert (entry, oct(status.st_mode & 0o777)) == (entry, oct(wanted))
+        assert (entry, status.st_gid) == (entry, 12345)
+
+
+@as_root
+def test_agents_of_two_uids_in_one_group_work_together(scratch: Path) -> None:
+    path = scratch / "board"
+    path.mkdir()
+    path.chmod(0o777)
+    give(path, NOBODY)
+    first = in_child(lambda: populate(dibs.open(path, create=True)).name, uid=NOBODY, umask=0o077)
+
+    def other() -> list[str]:
+        board = dibs.open(path)
+        board.attach(first).beat()
+        board.attach(first).fail()
+        board.acquire("gate").release()
+        claim = board.claim("wait")
+        assert claim is not None
+        claim.done()
+        board.reap()
+        return [finding.kind for finding in board.check()]
+
+    assert in_child(other, uid=NOBODY - 1, umask=0o077) == []
+
+
+def test_a_sticky_directory_is_refused_and_says_why(board_dir: Path) -> None:
+    board_dir.chmod(0o1777)
+    with pytest.raises(dibs.NotABoard, match="sticky"):
+        dibs.open(board_dir, create=True)
+    assert os.listdir(board_dir) == []
+
+
+def test_a_new_board_has_its_settings_written_out(tmp_path: Path) -> None:
+    board = dibs.open(tmp_path / "a/b", create=True)
+    assert board.settings == dibs.Settings()
+    assert dibs.open(tmp_path / "a/b").settings == dibs.Settings()
+    assert stat.S_ISREG((tmp_path / "a/b/.dibs/board.toml").stat().st_mode)
+
+
+def test_the_settings_of_a_board_are_its_own(scratch: Path) -> None:
+    place = Place(scratch, ttl=7.5, plain_ttl=60, max_attempts=1, reap_dead=False)
+    assert place.board.settings == dibs.Settings(7.5, 60, 1, "off", False)
+
+
+@pytest.mark.parametrize("path", ["nowhere", "file/below", "a\0b"])
+def test_a_board_that_is_not_there_is_missed(tmp_path: Path, path: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(dibs.StorageError):
+        dibs.open(f"{tmp_path}/{path}")
+
+
+def test_a_file_is_no_board(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for create in (False, True):
+        with pytest.raises(dibs.NotABoard):
+            dibs.open(tmp_path / "file", create=create)
+
+
+def test_a_board_that_is_removed_meanwhile_is_missed(place: Place) -> None:
+    place.path.rename(place.path.with_name("elsewhere"))
+    acts: list[Callable[[], object]] = [
+        place.board.snapshot,
+        place.board.claim,
+        place.board.reap,
+        place.board.check,
+        lambda: place.board.find("x"),
+        lambda: place.board.add("x"),
+        lambda: place.board.acquire("x"),
+    ]
+    for act in acts:
+        with pytest.raises(dibs.DibsError):
+            act()
+    assert not place.path.exists()
+
+
+def test_a_scan_tells_what_came_and_went(place: Place) -> None:
+    view = place.board.view()
+    assert not view.scan()
+    place.board.add("x")
+    change = view.scan()
+    assert [task.name for task in change.came] == ["x.available"]
+    claim = place.board.claim("x")
+    assert claim is not None
+    change = view.scan()
+    assert (change.came, [t.name for t in change.went]) == ((claim.task,), ["x.available"])
+    ended = claim.done()
+    change = view.scan()
+    assert (change.came, change.went) == ((ended,), (claim.task,))
+    assert not view.scan()
+
+
+def test_a_hint_costs_a_look_at_that_name_alone(place: Place) -> None:
+    view = place.board.view()
+    place.board.add("x")
+    place.board.add("y")
+    change = view.hint(["x.available", "nothing.available", "notes.txt"])
+    assert [task.id for task in change.came] == ["x"]
+    assert list(view.tasks) == ["x.available"]
+    (place.path / "x.available").unlink()
+    assert [task.id for task in view.hint(["x.available"]).went] == ["x"]
+    assert view.tasks == {}
+
+
+@pytest.mark.parametrize("path", ["", ".", "..", "../canary.available", "a\0b.available", "a/b"])
+def test_a_hint_at_what_is_no_name_changes_nothing(place: Place, path: str) -> None:
+    (place.path.parent / "canary.available").touch()
+    view = place.board.view()
+    assert not view.hint([path])
+    assert (view.tasks, view.strangers) == ({}, set())
+
+
+def test_strangers_are_counted_and_leave_the_count_again(place: Place) -> None:
+    view = place.board.view()
+    (place.path / "notes.txt").touch()
+    assert not view.scan()
+    assert view.snapshot().strangers == 1
+    (place.path / "notes.txt").unlink()
+    view.scan()
+    assert view.snapshot().strangers == 0
+
+
+def test_the_journal_tells_what_happened_in_order(place: Place) -> None:
+    claim = populate(place.board)
+    claim.fail("flaky")
+    events = place.board.history("mine")
+    assert [event.verb for event in events] == ["add", "claim", "fail"]
+    assert events[1].dst == events[2].src == claim.task.name
+    assert events[2].reason == "flaky"
+    assert len(place.board.journal.read()) > len(events)
+
+
+def test_following_the_journal_gives_each_event_once(place: Place) -> None:
+    seen: dict[str, int] = {}
+    place.board.add("x")
+    assert [event.verb for event in place.board.journal.follow(seen)] == ["add"]
+    assert place.board.journal.follow(seen) == []
+    assert place.board.claim("x") is not None
+    assert [event.verb for event in place.board.journal.follow(seen)] == ["claim"]
+
+
+def test_a_torn_tail_is_passed_over_until_it_is_whole(place: Place) -> None:
+    place.board.add("x")
+    (file,) = (place.path / ".dibs/journal").iterdir()
+    event = json.loads(file.read_text()) | {"verb": "claim"}
+    line = json.dumps(event).encode() + b"\n"
+    seen: dict[str, int] = {}
+    with open(file, "ab", buffering=0) as tail:
+        tail.write(line[:20])
+        assert [e.verb for e in place.board.journal.follow(seen)] == ["add"]
+        assert [e.verb for e in place.board.history("x")] == ["add"]
+        tail.write(line[20:])
+    assert [e.verb for e in place.board.journal.follow(seen)] == ["claim"]
+    assert [e.verb for e in place.board.history("x")] == ["add", "claim"]
+
+
+def test_a_line_after_a_torn_one_is_not_lost(place: Place) -> None:
+    place.board.add("x")
+    (file,) = (place.path / ".dibs/journal").iterdir()
+    with open(file, "ab") as tail:
+        tail.write(b'{"at": 1, "verb": "cl')
+    place.another()[0].park("x.available", "why")
+    assert [event.verb for event in place.board.history("x")] == ["add", "park"]
+
+
+def test_a_reason_of_any_length_is_told_again(place: Place) -> None:
+    task = place.board.add("x")
+    place.board.park(task.name, "why " * 10_000)
+    assert [event.verb for event in place.board.history("x")] == ["add", "park"]
