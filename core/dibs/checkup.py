@@ -17,7 +17,7 @@ from dibs.clock import SECOND, from_the_future
 from dibs.errors import DibsError, storage_error
 from dibs.facts import facts_of
 from dibs.names import AVAILABLE, DONE, FAILED, FREE, Task
-from dibs.store import ASIDE, CLAIMS, GONE, KNOWN, NEW
+from dibs.store import ASIDE, CLAIMS, GONE, KNOWN, NEW, PAST
 from dibs.view import doubles, own_file
 
 if TYPE_CHECKING:
@@ -236,19 +236,25 @@ def _vanished(store: Store) -> Iterator[Finding]:
     if not latest:
         return
     present = {names.escape(task.id) for task in _tasks(store, ended=True)}
-    present |= {entry.partition(".")[0] for entry in store.ended(NEW)}
+    for folder in (NEW, PAST):
+        present |= {entry.partition(".")[0] for entry in store.ended(folder)}
     gone = set(store.ended(GONE))
     for eid in sorted(latest.keys() - present):
-        if f"{eid}.{latest[eid]}" not in gone and not _purged(store, eid):
+        entry = f"{KNOWN}/{eid}.{latest[eid]}"
+        if f"{eid}.{latest[eid]}" not in gone and _added(store, entry):
             yield Finding(
                 "gone",
-                f"{KNOWN}/{eid}.{latest[eid]}",
+                entry,
                 "finished by a shell, or removed by hand: `dibs forget` frees the id",
             )
 
 
-def _purged(store: Store, eid: str) -> bool:
-    return any(n.startswith(f"{eid}.f") for n in store.ended(".dibs/past"))
+def _added(store: Store, entry: str) -> bool:
+    """Not merely offered by a shell, whose tasks end by vanishing."""
+    try:
+        return store.port.stat(entry).size > 0
+    except OSError:
+        return False
 
 
 def _torn(store: Store) -> Iterator[Finding]:

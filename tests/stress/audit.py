@@ -1,0 +1,210 @@
+"""The verdict on a storm, from three witnesses: the listing, the journal and the outside log."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from dibs.journal import Event
+from dibs.names import read_ended
+from tests.stress import ledger as log
+from tests.stress.crew import payload_of
+from tests.stress.ledger import Line
+
+NEARLY = 0.99
+"""The part of a ttl that must have passed: file times tick in steps of some milliseconds."""
+ENDINGS = ("done", "fail", "release", "reap", "force-release", "park")
+
+
+class Verdict(NamedTuple):
+    """What became of every task, and everything that should not have happened."""
+
+    tasks: int
+    done: int
+    lost: int
+    twice: int
+    live_reaped: int
+    faults: tuple[str, ...]
+    """One line for each thing that breaks a promise, those counted above among them."""
+    figures: dict[str, int]
+
+
+def stem_of(claimed: str) -> str:
+    """A claim, from its name on the board."""
+    return claimed.removesuffix(".claimed")
+
+
+def ident_of(stem: str) -> str:
+    return stem.partition(".")[0]
+
+
+def fence_of(stem: str) -> int:
+    task = read_ended("done", stem)
+    assert task is not None, stem
+    return task.fence
+
+
+def judge(
+    where: Path, ids: Sequence[str], events: Sequence[Event], lines: Sequence[Line], ttl: float
+) -> Verdict:
+    """Everything that can be said of the board now that all is quiet."""
+    places = listing(where)
+    done = {
+        os.path.basename(name) for names in places.values() for name in names if "done/" in name
+    }
+    lost = [f"{i} is lost" for i in ids if not places.get(i)]
+    twice = [f"{i} was committed twice: {', '.join(s)}" for i, s in commits(done, events, lines)]
+    reaped = list(live_claims_reaped(events, lines, ttl))
+    others = [
+        *(f"{i} has two names: {', '.join(n)}" for i, n in places.items() if len(n) > 1),
+        *(f"{i} was never added" for i in places.keys() - set(ids)),
+        *spoilt(where, places),
+        *fences(events, lines),
+        *two_endings(events),
+        *broken_words(done, lines),
+    ]
+    return Verdict(
+        len(ids),
+        len(done),
+        len(lost),
+        len(twice),
+        len(reaped),
+        (*lost, *twice, *reaped, *others),
+        figures(events, lines),
+    )
+
+
+def listing(where: Path) -> dict[str, list[str]]:
+    """Every name on the board by its id."""
+    places: dict[str, list[str]] = defaultdict(list)
+    for folder in ("", "done/", "failed/"):
+        for name in os.listdir(where / folder):
+            if name not in (".dibs", "done", "failed") and not name.endswith(".lock"):
+                places[ident_of(name)].append(folder + name)
+    return places
+
+
+def spoilt(where: Path, places: dict[str, list[str]]) -> Iterator[str]:
+    """Payloads that are not what was added."""
+    for ident, found in places.items():
+        for name in found:
+            data = (where / name).read_bytes()
+            if data != payload_of(ident):
+                yield f"{name} holds {data[:80]!r}"
+
+
+def commits(
+    done: Iterable[str], events: Iterable[Event], lines: Iterable[Line]
+) -> Iterator[tuple[str, list[str]]]:
+    """Ids with more than one commit, whoever tells of it."""
+    stems = {*done}
+    stems |= {os.path.basename(event.dst) for event in events if event.verb == "done"}
+    stems |= {line.name for line in lines if line.word == log.DONE}
+    by_id: dict[str, list[str]] = defaultdict(list)
+    for stem in sorted(stems):
+        by_id[ident_of(stem)].append(stem)
+    return ((ident, found) for ident, found in by_id.items() if len(found) > 1)
+
+
+def fences(events: Iterable[Event], lines: Iterable[Line]) -> Iterator[str]:
+    """A fence granted twice, or one that did not grow with time."""
+    begun: dict[str, int] = {}
+    for line in lines:
+        if line.word == log.LIVE:
+            begun.setdefault(line.name, line.boot)
+    granted = {stem_of(event.dst) for event in events if event.verb == "claim"}
+    holders: dict[tuple[str, int], set[str]] = defaultdict(set)
+    for stem in granted | begun.keys():
+        holders[ident_of(stem), fence_of(stem)].add(stem)
+    for (ident, fence), stems in holders.items():
+        if len(stems) > 1:
+            yield f"fence {fence} of {ident} was granted to {' and '.join(sorted(stems))}"
+    last: dict[str, str] = {}
+    for stem in sorted(begun, key=lambda stem: begun[stem]):
+        before = last.setdefault(ident_of(stem), stem)
+        if before != stem and fence_of(before) >= fence_of(stem):
+            yield f"{stem} began after {before}"
+        last[ident_of(stem)] = stem
+
+
+def two_endings(events: Iterable[Event]) -> Iterator[str]:
+    """Claims that became two things; two janitors may both tell of the one rename."""
+    ends: dict[str, set[str]] = defaultdict(set)
+    for event in events:
+        if event.verb in ENDINGS and ".claimed" in event.src:
+            ends[event.src].add(event.dst)
+    return (f"{src} became {' and '.join(dsts)}" for src, dsts in ends.items() if len(dsts) > 1)
+
+
+def broken_words(done: set[str], lines: Sequence[Line]) -> Iterator[str]:
+    """Workers that were told one thing while the board says another."""
+    intents = {line.name: line.pid for line in lines if line.word == log.INTENT}
+    told = {
+        word: {line.name for line in lines if line.word == word}
+        for word in (log.DONE, log.LOST, log.UNCERTAIN, log.GIVEN)
+    }
+    killed = {line.pid for line in lines if line.word == log.KILLED}
+    highest: dict[str, int] = {}
+    for line in lines:
+        if line.word == log.LIVE:
+            ident = ident_of(line.name)
+            highest[ident] = max(highest.get(ident, 0), fence_of(line.name))
+    for stem in told[log.DONE] - done:
+        yield f"{stem} was told done, and is not"
+    for stem in told[log.LOST] & done:
+        yield f"{stem} was told lost while its commit stands"
+    for stem in done:
+        if stem not in intents:
+            yield f"{stem} is done, and no worker meant to commit it"
+        elif stem not in told[log.DONE] | told[log.UNCERTAIN] and intents[stem] not in killed:
+            yield f"{stem} is done, and its worker was not told"
+        if fence_of(stem) < highest.get(ident_of(stem), 0):
+            yield f"{stem} is done, and was claimed again since"
+    for stem in intents.keys() - done - told[log.LOST] - told[log.UNCERTAIN]:
+        if intents[stem] not in killed:
+            yield f"{stem} was committed, its worker lives, and nobody told it anything"
+
+
+def live_claims_reaped(events: Iterable[Event], lines: Sequence[Line], ttl: float) -> Iterator[str]:
+    """Reaps less than a ttl after the claim or a beat that its worker knows to be good."""
+    tries: dict[tuple[str, str], list[int]] = defaultdict(list)
+    beats: dict[str, list[int]] = defaultdict(list)
+    holder: dict[str, int] = {}
+    killed = {line.pid: line.boot for line in lines if line.word == log.KILLED}
+    for line in lines:
+        if line.word == log.TRY:
+            tries[line.name, line.more].append(line.boot)
+        if line.word == log.LIVE or (line.word == log.TRY and line.name.endswith(".available")):
+            stem = stem_of(line.more if line.word == log.TRY else line.name)
+            beats[stem].append(line.boot)
+            holder[stem] = line.pid
+    for src, dst in {(event.src, event.dst) for event in events if event.verb == "reap"}:
+        stem = stem_of(src)
+        if not tries[src, dst]:
+            yield f"{src} was reaped by nobody"
+            continue
+        reaped = min(tries[src, dst])
+        known = ".known-" in stem
+        if known and killed.get(holder.get(stem, 0), reaped + 1) <= reaped:
+            continue
+        silent = (reaped - max(beats[stem], default=0)) / 1e9
+        if silent < NEARLY * ttl:
+            yield f"{src} was reaped {silent:.3f} s after a good beat"
+
+
+def figures(events: Sequence[Event], lines: Sequence[Line]) -> dict[str, int]:
+    """How much happened: a storm in which nothing did proves nothing."""
+    verbs = Counter(event.verb for event in events)
+    words = Counter(line.word for line in lines)
+    shown = {verb: verbs[verb] for verb in ("claim", *ENDINGS, "requeue", "prioritise")}
+    return shown | {
+        "beats": words[log.LIVE] - len({line.name for line in lines if line.word == log.LIVE}),
+        "told lost": words[log.LOST],
+        "told uncertain": words[log.UNCERTAIN],
+        "refused": sum(int(line.more) for line in lines if line.word == log.OPERATOR),
+        "kills": words[log.KILLED],
+        "stops": words[log.STOPPED],
+    }

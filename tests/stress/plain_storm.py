@@ -1,0 +1,282 @@
+"""The storm on a board whose workers are shells that know nothing but `mv`, `echo` and `rm`.
+
+    python -m tests.stress.plain_storm [--tasks 3000] [--seed S] [--dir DIR]
+
+Shell loops (`shell/worker.sh`, some of which claim as `.claimed-by-HOST`) and the reaper of such
+a fleet share the directory with hardened workers, a hardened reaper and an operator. Any of the
+workers may be killed or stopped at any time, also between the `mv` and the `echo`. At the end
+each task was finished by somebody, or waits in `failed/` for a person; none was finished twice
+without having been handed back in between; no live claim was reaped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import dibs
+from dibs.journal import Event
+from dibs.names import read
+from dibs.settings import Settings, dump
+from tests.stress import audit, crew, ledger
+from tests.stress import ledger as log
+from tests.stress.crew import Scene
+from tests.stress.crowd import Chaos, Crowd, blow
+from tests.stress.ledger import Ledger, Line, boottime
+
+SHELL = Path(__file__).parent / "shell"
+HANDED_BACK = ("reap", "force-release", "requeue", "release", "fail")
+
+
+class Plan(NamedTuple):
+    """How hard it blows."""
+
+    tasks: int = 3000
+    seconds: float = 120.0
+    seed: int = 1
+    ttl: int = 2
+    gap: float = 0.25
+    shells: int = 5
+    hardened: int = 2
+    slow: float = 0.2
+
+
+class Verdict(NamedTuple):
+    """What became of every task."""
+
+    tasks: int
+    finished: int
+    """By a shell, or in `done/`."""
+    kept: int
+    """In `failed/`, for a person, without having been finished."""
+    faults: tuple[str, ...]
+    figures: dict[str, int]
+
+
+def shell(script: str, *args: object) -> None:
+    """Become a plain worker or reaper: dash where there is one."""
+    program = shutil.which("dash") or shutil.which("sh") or "/bin/sh"
+    os.execv(program, [program, str(SHELL / script), *map(str, args)])
+
+
+def storm(where: Path, plan: Plan) -> Verdict:
+    """Let it blow in a new directory, and judge what it left."""
+    board_dir, outside, shell_log = where / "board", where / "outside.log", where / "shell.log"
+    (board_dir / ".dibs").mkdir(parents=True)
+    settings = Settings(ttl=plan.ttl, plain_ttl=plan.ttl, max_attempts=6)
+    (board_dir / ".dibs/board.toml").write_bytes(dump(settings))
+    ids = [f"task-{n:05}" for n in range(plan.tasks)]
+    for ident in ids:  # offered as such fleets do it
+        draft = where / "draft"
+        draft.write_bytes(crew.payload_of(ident))
+        draft.rename(board_dir / f"{ident}.available")
+    board = dibs.open(board_dir, create=True)
+    for path in (outside, shell_log):
+        path.touch()
+    with Crowd() as crowd:
+        scene = Scene(board_dir, outside, plan.ttl, 0.05, plan.seed, crowd.halt, plan.slow)
+        _blow(crowd, scene, shell_log, plan)
+    skew = time.time_ns() - boottime()
+    left = _cleared(board, plan.ttl)
+    verdict = judge(
+        board_dir,
+        ids,
+        board.journal.read(),
+        ledger.read(outside),
+        ledger.read(shell_log),
+        plan.ttl,
+        skew,
+    )
+    return verdict._replace(faults=(*verdict.faults, *crowd.failures, *left))
+
+
+def _blow(crowd: Crowd, scene: Scene, shell_log: Path, plan: Plan) -> None:
+    outside = Ledger(scene.ledger)
+    bodies = {}
+    for n in range(plan.shells):
+        host = f"shell-{n}"
+        suffix = f"-by-{host}" if n % 3 == 2 else ""
+        words = "words" if n % 2 else ""
+        args = (scene.board, shell_log, host, plan.ttl, suffix, words)
+        bodies[host] = partial(shell, "worker.sh", *args)
+    for n in range(plan.hardened):
+        name = f"known-{n}" if n % 2 else f"hidden-{n}"
+        bodies[name] = partial(crew.worker, scene, name, bool(n % 2))
+    bodies["reaper"] = partial(crew.reaper, scene)
+    start = boottime()
+    crowd.start("operator", partial(crew.operator, scene))
+    crowd.start("their reaper", partial(shell, "reaper.sh", scene.board, shell_log, plan.ttl))
+    blow(
+        crowd,
+        Chaos(outside, plan.seed, 3 * plan.ttl),
+        bodies,
+        lambda: plan.tasks - _open(scene.board),
+        plan.tasks,
+        seconds=plan.seconds,
+        gap=plan.gap,
+    )
+    for name in crowd.running():
+        if "shell" in name or name == "their reaper":
+            crowd.end(name)
+    crowd.word()
+    crowd.join(30)
+    outside.close()
+    spent = (boottime() - start) / 1e9
+    print(f"{spent:.0f} s of plain storm, seed {plan.seed}, {scene.board}")
+
+
+def _open(board_dir: Path) -> int:
+    """How many tasks are still neither finished nor parked."""
+    words = (".available", ".claimed")
+    return sum(any(word in name for word in words) for name in os.listdir(board_dir))
+
+
+def _cleared(board: dibs.Board, ttl: float) -> Iterator[str]:
+    """Let the doctor mend what is left; his findings are faults when they stay."""
+    until = boottime() + int(10 * ttl * 1e9)
+    while any(name.endswith(".lock") for name in os.listdir(board.path)) and boottime() < until:
+        time.sleep(0.1)  # a lock without a claim goes when it is older than the ttl
+        board.repair()
+    board.repair()
+    for finding in board.check():
+        yield f"check: {finding.kind} {finding.name}: {finding.text}"
+
+
+def judge(
+    where: Path,
+    ids: Sequence[str],
+    events: Sequence[Event],
+    lines: Sequence[Line],
+    shells: Sequence[Line],
+    ttl: float,
+    skew: int,
+) -> Verdict:
+    """Everything that can be said of the board now that all is quiet.
+
+    A shell's lines carry the time of day; `skew` is what that is ahead of the boot-time clock.
+    """
+    places = audit.listing(where)
+    hardened = {i for i, names in places.items() if any(n.startswith("done/") for n in names)}
+    by_shell = Counter(_ident(line.name) for line in shells if line.word == "done")
+    handed = Counter(e.id for e in events if e.verb in HANDED_BACK and not _plain(e))
+    handed += Counter(_ident(line.name) for line in shells if line.word == "reap")
+    handed += Counter(_ident(line.name) for line in handed_back(lines))
+    faults = [
+        *(f"{i} is lost" for i in ids if i not in places and i not in by_shell),
+        *(f"{i} has two names: {n}" for i, n in places.items() if len(n) > 1),
+        *(f"{i} is still open" for i, n in places.items() if "/" not in n[0]),
+        *audit.spoilt(where, places),
+        *audit.fences(events, lines),
+        *live_plain_claims_reaped(lines, shells, ttl, skew),
+    ]
+    for ident in ids:
+        finishes = by_shell[ident] + (ident in hardened)
+        if finishes > 1 + handed[ident]:
+            faults.append(f"{ident} was finished {finishes} times, handed back {handed[ident]}")
+    finished = hardened | set(by_shell)
+    kept = [i for i in places if i not in finished]
+    again = [i for i in finished if by_shell[i] + (i in hardened) > 1]
+    return Verdict(
+        len(ids),
+        len(finished),
+        len(kept),
+        tuple(faults),
+        {
+            "finished by shells": len(by_shell),
+            "by hardened workers": len(hardened),
+            "again after a hand-back": len(again),
+            "finished and kept for a person": len(finished & places.keys() - hardened),
+            "plain claims": sum(line.word == "claim" for line in shells),
+            "shells that gave up": sum(line.word == "lost" for line in shells),
+            "reaped by their reaper": sum(line.word == "reap" for line in shells),
+            "reaped plain": sum(_plain(event) for event in events if event.verb == "reap"),
+            **audit.figures(events, lines),
+        },
+    )
+
+
+def _ident(name: str) -> str:
+    """The id in a name without its state word, as a shell noted it."""
+    return name.partition(".")[0]
+
+
+def _plain(event: Event) -> bool:
+    task = read(event.src)
+    return task is not None and task.plain
+
+
+def handed_back(lines: Sequence[Line]) -> Iterator[Line]:
+    """Takes on their way to a waiting name: the journal leaves out those of a dead taker."""
+    for line in lines:
+        if line.word == log.TRY and ".dibs-" in line.name and line.more.endswith(".available"):
+            yield line
+
+
+def live_plain_claims_reaped(
+    lines: Sequence[Line], shells: Sequence[Line], ttl: float, skew: int
+) -> Iterator[str]:
+    """Hand-backs of plain claims less than a ttl after a beat that was itself in time.
+
+    A janitor's second rename, from the take to the waiting name, is the hand-back. Whoever
+    claims after it cannot have beaten before.
+    """
+    meddler = {line.pid for line in lines if line.word == log.OPERATOR}
+    beats: dict[str, list[Line]] = defaultdict(list)
+    for line in shells:
+        if line.word in ("claim", "beat"):
+            beats[_ident(line.name)].append(line)
+    for line in handed_back(lines):
+        if line.pid in meddler:
+            continue
+        at = line.boot + skew
+        last: dict[int, int] = {}
+        for beat in sorted(beats[_ident(line.name)], key=lambda beat: beat.boot):
+            in_time = beat.word == "claim" or beat.boot - last.get(beat.pid, 0) < 0.9 * ttl * 1e9
+            last[beat.pid] = beat.boot
+            silent = (at - beat.boot) / 1e9
+            if in_time and 0 <= silent < audit.NEARLY * ttl:
+                yield f"{line.name} was handed back {silent:.3f} s after a beat"
+
+
+def report(verdict: Verdict) -> str:
+    """The figures and, as the last line, the verdict."""
+    shown = ", ".join(f"{number} {what}" for what, number in verdict.figures.items())
+    faults = "".join(f"FAULT {line}\n" for line in verdict.faults)
+    return (
+        f"{faults}{shown}\n{verdict.tasks} tasks: {verdict.finished} finished, {verdict.kept} kept "
+        f"for a person, {len(verdict.faults)} faults"
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    plan = Plan()
+    parser.add_argument("--tasks", type=int, default=plan.tasks)
+    parser.add_argument("--seconds", type=float, default=plan.seconds, help="the longest storm")
+    parser.add_argument("--seed", type=int, default=plan.seed)
+    parser.add_argument("--dir", type=Path, help="a new directory; a temporary one without it")
+    args = parser.parse_args()
+    plan = Plan(args.tasks, args.seconds, args.seed)
+    if args.dir is not None:
+        args.dir.mkdir()
+        verdict = storm(args.dir, plan)
+    else:
+        with tempfile.TemporaryDirectory(prefix="storm-") as where:
+            verdict = storm(Path(where), plan)
+    print(report(verdict))
+    return 1 if verdict.faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

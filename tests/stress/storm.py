@@ -1,0 +1,132 @@
+"""The storm: real processes on one board, killed and stopped at random, judged by two detectors.
+
+    python -m tests.stress.storm                     the full form: 10,000 tasks, 8 workers
+    python -m tests.stress.storm --dir /dev/shm/x    somewhere else; the directory must be new
+    python -m tests.stress.storm --seed 7            another storm
+
+Workers claim, beat and commit; a reaper gives back what fell silent and calls the doctor; an
+operator force-releases, parks, requeues and reprioritises what it sees. Meanwhile workers are
+killed with SIGKILL, and stopped with SIGSTOP for up to three ttls. When the tasks are done, or
+after `--seconds`, the weather calms down and the crew finishes what is left. Then the listing,
+the journal and a log that the workers keep outside of the board are judged against each other.
+The exit code is 0 when nothing is lost, committed twice, or reaped alive, and nothing else broke
+a promise. It takes a few minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import dibs
+from dibs.settings import Settings, dump
+from tests.stress import audit, crew, ledger
+from tests.stress.audit import Verdict
+from tests.stress.crew import Scene
+from tests.stress.crowd import Chaos, Crowd, blow
+from tests.stress.ledger import Ledger, boottime
+
+
+class Plan(NamedTuple):
+    """How hard it blows."""
+
+    tasks: int = 10_000
+    workers: int = 8
+    seconds: float = 300.0
+    seed: int = 1
+    ttl: float = 1.5
+    gap: float = 0.25
+    """Seconds between two strikes, on average."""
+    long: float = 0.03
+    """The share of the tasks that take up to two ttls."""
+
+
+def storm(where: Path, plan: Plan) -> Verdict:
+    """Let it blow in a new directory, and judge what it left."""
+    board_dir, log_file = where / "board", where / "outside.log"
+    settings = Settings(ttl=plan.ttl, max_attempts=4)
+    (board_dir / ".dibs").mkdir(parents=True)
+    (board_dir / ".dibs/board.toml").write_bytes(dump(settings))
+    board = dibs.open(board_dir, create=True)
+    chance = random.Random(plan.seed)
+    ids = [f"task-{n:05}" for n in range(plan.tasks)]
+    for ident in ids:
+        board.add(ident, crew.payload_of(ident), priority=chance.choice((0, 5, 5, 5, 9)))
+    log_file.touch()
+    with Crowd() as crowd:
+        scene = Scene(board_dir, log_file, plan.ttl, plan.long, plan.seed, crowd.halt)
+        _blow(crowd, scene, plan)
+    left = board.repair()
+    left += board.check()
+    lines = ledger.read(log_file)
+    verdict = audit.judge(board_dir, ids, board.journal.read(), lines, plan.ttl)
+    faults = [
+        *crowd.failures,
+        *(f"check: {finding.kind} {finding.name}: {finding.text}" for finding in left),
+    ]
+    return verdict._replace(faults=(*verdict.faults, *faults))
+
+
+def _blow(crowd: Crowd, scene: Scene, plan: Plan) -> None:
+    outside = Ledger(scene.ledger)
+    workers = [f"known-{n}" if n % 2 else f"hidden-{n}" for n in range(plan.workers)]
+    start = boottime()
+    crowd.start("reaper", partial(crew.reaper, scene))
+    crowd.start("operator", partial(crew.operator, scene))
+    blow(
+        crowd,
+        Chaos(outside, plan.seed, 3 * plan.ttl),
+        {name: partial(crew.worker, scene, name, name.startswith("known")) for name in workers},
+        lambda: len(os.listdir(scene.board / "done")),
+        plan.tasks,
+        seconds=plan.seconds,
+        gap=plan.gap,
+    )
+    crowd.word()
+    crowd.join(30)
+    outside.close()
+    spent = (boottime() - start) / 1e9
+    print(f"{spent:.0f} s of storm, seed {plan.seed}, {scene.board}")
+
+
+def report(verdict: Verdict) -> str:
+    """The figures and, as the last line, the verdict."""
+    shown = ", ".join(f"{number} {what}" for what, number in verdict.figures.items())
+    faults = "".join(f"FAULT {line}\n" for line in verdict.faults)
+    return (
+        f"{faults}{shown}\n{verdict.tasks} tasks: {verdict.done} done, {verdict.lost} lost, "
+        f"{verdict.twice} committed twice, {verdict.live_reaped} live claims reaped, "
+        f"kills {verdict.figures['kills']}, stops {verdict.figures['stops']}"
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    plan = Plan()
+    parser.add_argument("--tasks", type=int, default=plan.tasks)
+    parser.add_argument("--workers", type=int, default=plan.workers)
+    parser.add_argument("--seconds", type=float, default=plan.seconds, help="the longest storm")
+    parser.add_argument("--seed", type=int, default=plan.seed)
+    parser.add_argument("--dir", type=Path, help="a new directory; a temporary one without it")
+    args = parser.parse_args()
+    plan = Plan(args.tasks, args.workers, args.seconds, args.seed)
+    if args.dir is not None:
+        args.dir.mkdir()
+        verdict = storm(args.dir, plan)
+    else:
+        with tempfile.TemporaryDirectory(prefix="storm-") as where:
+            verdict = storm(Path(where), plan)
+    print(report(verdict))
+    return 1 if verdict.faults or verdict.done != verdict.tasks else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

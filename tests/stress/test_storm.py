@@ -1,0 +1,173 @@
+"""The storm's shorter form, and the proof that its detectors ring."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from dibs.journal import Event
+from tests.stress import audit, crew, ledger, storm
+from tests.stress import ledger as log
+from tests.stress.ledger import Ledger, Line
+from tests.stress.storm import Plan
+
+TTL = 10.0
+FIRST, SECOND = "a.f1.me-0123456789", "a.f2.you-0123456789"
+CLAIMED = f"{FIRST}.claimed"
+
+
+def event(verb: str, src: str, dst: str) -> Event:
+    return Event(1.0, verb, "a", src, dst, "me@host")
+
+
+def line(word: str, name: str, more: str = "-", *, at: float = 1.0, pid: int = 7) -> Line:
+    return Line(word, pid, int(at * 1e9), name, more)
+
+
+def faults(
+    where: Path, ended: Iterable[str], events: Iterable[Event], lines: Iterable[Line]
+) -> list[str]:
+    """What the audit says of a board with these files, one id and these witnesses."""
+    for folder in ("done", "failed"):
+        (where / folder).mkdir()
+    for name in ended:
+        (where / name).write_bytes(crew.payload_of("a"))
+    return list(audit.judge(where, ["a"], list(events), list(lines), TTL).faults)
+
+
+COMMIT = [line(log.LIVE, FIRST), line(log.INTENT, FIRST), line(log.DONE, FIRST)]
+REAP = event("reap", CLAIMED, "a.f1a1.available")
+
+
+def tried(at: float) -> Line:
+    return line(log.TRY, REAP.src, REAP.dst, at=at, pid=9)
+
+
+RINGS = {
+    "a task is gone": ([], [], [], "is lost"),
+    "two names": (["done/" + FIRST, "a.available"], [], COMMIT, "has two names"),
+    "two commits that stand": (["done/" + FIRST, "done/" + SECOND], [], COMMIT, "committed twice"),
+    "two commits in the journal": (
+        ["done/" + FIRST],
+        [event("done", "", "done/" + FIRST), event("done", "", "done/" + SECOND)],
+        COMMIT,
+        "committed twice",
+    ),
+    "two workers that believe it": (
+        ["done/" + FIRST],
+        [],
+        [*COMMIT, line(log.DONE, SECOND)],
+        "committed twice",
+    ),
+    "a commit that does not stand": (["a.available"], [], COMMIT, "told done, and is not"),
+    "told lost, and it stands": (
+        ["done/" + FIRST],
+        [],
+        [*COMMIT[:2], line(log.LOST, FIRST)],
+        "while its commit stands",
+    ),
+    "a commit that nobody meant": (["done/" + FIRST], [], COMMIT[:1], "no worker meant"),
+    "a commit of which nobody was told": (["done/" + FIRST], [], COMMIT[:2], "was not told"),
+    "a commit that vanished": (["a.available"], [], COMMIT[:2], "nobody told it anything"),
+    "a fence granted twice": (
+        ["done/" + FIRST],
+        [event("claim", "a.available", "a.f1.you-0123456789.claimed")],
+        COMMIT,
+        "was granted to",
+    ),
+    "a fence that went back": (
+        ["done/" + FIRST],
+        [],
+        [line(log.LIVE, SECOND, at=0.5), *COMMIT],
+        "began after",
+    ),
+    "claimed again after the commit": (
+        ["done/" + FIRST],
+        [],
+        [*COMMIT, line(log.LIVE, SECOND, at=2)],
+        "was claimed again since",
+    ),
+    "two endings": (
+        ["done/" + FIRST],
+        [event("done", CLAIMED, "done/" + FIRST), event("release", CLAIMED, "a.f1.available")],
+        COMMIT,
+        " became ",
+    ),
+    "a live claim reaped": (
+        ["a.f1a1.available"],
+        [REAP],
+        [line(log.LIVE, FIRST, at=1), line(log.LIVE, FIRST, at=4), tried(13.8)],
+        "9.800 s after a good beat",
+    ),
+    "a fresh claim reaped before its worker spoke": (
+        ["a.f1a1.available"],
+        [REAP],
+        [line(log.TRY, "a.available", CLAIMED, at=4), tried(5)],
+        "1.000 s after a good beat",
+    ),
+    "reaped by nobody": (["a.f1a1.available"], [REAP], [], "reaped by nobody"),
+}
+
+
+@pytest.mark.parametrize(("ended", "events", "lines", "words"), RINGS.values(), ids=RINGS)
+def test_the_audit_rings(
+    board_dir: Path, ended: list[str], events: list[Event], lines: list[Line], words: str
+) -> None:
+    assert any(words in fault for fault in faults(board_dir, ended, events, lines))
+
+
+def test_the_audit_rings_for_a_payload_that_is_another_ones(board_dir: Path) -> None:
+    (board_dir / "a.available").write_bytes(crew.payload_of("b"))
+    assert any("holds" in fault for fault in faults(board_dir, [], [], []))
+
+
+@pytest.mark.parametrize(
+    ("ended", "events", "lines"),
+    [
+        (["done/" + FIRST], [event("done", CLAIMED, "done/" + FIRST)], COMMIT),
+        (["a.f1a1.available"], [REAP, REAP], [line(log.LIVE, FIRST, at=4), tried(14)]),
+        (["done/" + FIRST], [], [*COMMIT[:2], line(log.KILLED, "-")]),
+    ],
+    ids=["a commit", "a claim reaped after its ttl, told twice", "killed before it was told"],
+)
+def test_the_audit_is_silent_about_what_may_happen(
+    board_dir: Path, ended: list[str], events: list[Event], lines: list[Line]
+) -> None:
+    assert faults(board_dir, ended, events, lines) == []
+
+
+@pytest.mark.parametrize(("dead_at", "rings"), [(4.5, False), (5.5, True)])
+def test_a_known_process_is_reaped_at_once_only_after_its_death(
+    board_dir: Path, dead_at: float, rings: bool
+) -> None:
+    stem = "a.f1.known-1-0123456789"
+    reap = event("reap", f"{stem}.claimed", "a.f1a1.available")
+    lines = [
+        line(log.LIVE, stem, at=4),
+        line(log.KILLED, "-", at=dead_at),
+        line(log.TRY, reap.src, reap.dst, at=5, pid=9),
+    ]
+    assert bool(faults(board_dir, ["a.f1a1.available"], [reap], lines)) is rings
+
+
+def test_the_outside_log_is_read_as_it_was_written(tmp_path: Path) -> None:
+    outside = Ledger(tmp_path / "log")
+    outside.write(log.LIVE, FIRST, boot=5)
+    outside.write(log.TRY, CLAIMED, "a.available", boot=6, pid=9)
+    outside.close()
+    first, second = ledger.read(tmp_path / "log")
+    assert (first.word, first.boot, first.name) == (log.LIVE, 5, FIRST)
+    assert second == Line(log.TRY, 9, 6, CLAIMED, "a.available")
+
+
+@pytest.mark.timeout(240)
+def test_a_storm_loses_nothing_commits_nothing_twice_and_reaps_nobody_alive(
+    tmp_path: Path,
+) -> None:
+    verdict = storm.storm(tmp_path, Plan(tasks=500, seconds=12, ttl=1.0, gap=0.15, long=0.08))
+    print(storm.report(verdict))
+    assert verdict.faults == ()
+    assert verdict.done == verdict.tasks == 500
+    assert verdict.figures["kills"]
+    assert verdict.figures["stops"]
+    assert verdict.figures["reap"]
