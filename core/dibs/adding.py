@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import errno
 import re
-from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from dibs import names
 from dibs.clock import SECOND
-from dibs.errors import Changed, Exists, Uncertain, UnknownId, storage_error
+from dibs.errors import Changed, Exists, StorageError, Uncertain, UnknownId, storage_error
 from dibs.names import AVAILABLE, FREE, Stamp, Task
 from dibs.store import GONE, KNOWN, NEW, PAST, PATIENCE, tell
 
@@ -57,9 +56,13 @@ def add(store: Store, ident: str, payload: bytes, priority: int, state: str = AV
     except Exists:
         store.drop(draft)
         raise
-    store.sync(KNOWN, before="publishing")
     name = names.waiting_name(ident, life.stamp, state)
-    if not publish(store, draft, name) and port.boottime() - start > DRAFT_AGE // 2 * SECOND:
+    try:
+        store.sync(KNOWN, before="publishing")
+        published = publish(store, draft, name)
+    except StorageError as error:
+        raise Uncertain(f"{error}; the id is taken, and a janitor will publish {draft}") from error
+    if not published and port.boottime() - start > DRAFT_AGE // 2 * SECOND:
         raise Uncertain(
             f"adding {ident!a} took so long that a janitor may have removed it: "
             f"look with `dibs show`, and add it under another id if it is not there"
@@ -91,8 +94,12 @@ def publish(store: Store, draft: str, name: str) -> bool:
 
 def adopt(store: Store, task: Task) -> None:
     """Note that an id is known which a shell offered; one that was added is known already."""
-    with suppress(FileExistsError):
+    try:
         store.write(f"{KNOWN}/{names.escape(task.id)}.0", b"")
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise storage_error(error) from error
 
 
 def draft_name(ident: str, state: str, nonce: str) -> str:
@@ -162,8 +169,12 @@ def read_life(store: Store, ident: str, number: int) -> Life | None:
     """
     try:
         data = store.port.read(f"{KNOWN}/{names.escape(ident)}.{number}", 256)[0]
-    except OSError:
+    except FileNotFoundError:
         return None
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            return None
+        raise storage_error(error) from error
     if not data:
         return Life(number, "", Stamp())
     m = _match_life(data.decode("ascii", "replace"))

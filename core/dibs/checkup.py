@@ -54,6 +54,7 @@ def check(store: Store) -> list[Finding]:
         *_locks(store, now),
         *_records(store),
         *_drafts(store, now),
+        *_witnesses(store, now),
         *_vanished(store),
         *_torn(store),
     ]
@@ -222,6 +223,19 @@ def _patience(store: Store, key: str, stat: Stat, age: float, now: Sample) -> fl
     """Seconds until a file counts as that old; like a claim, so that no clock step ages it."""
     changed = max(stat.mtime, stat.ctime)
     return store.clock.patience(key, changed, stat.mtime + stat.ctime, age, now)
+
+
+def _witnesses(store: Store, now: Sample) -> Iterator[Finding]:
+    """Halves of a witness, left by whoever died while writing it."""
+    for entry in store.ended(".dibs/witness"):
+        path = f".dibs/witness/{entry}"
+        try:
+            stat = store.port.stat(path)
+        except OSError:
+            continue
+        half = _match_temporary(entry.rpartition(".")[2])
+        if half and _patience(store, path, stat, adding.DRAFT_AGE, now) <= 0:
+            yield Finding("draft", path, "left over", partial(store.drop, path))
 
 
 def _vanished(store: Store) -> Iterator[Finding]:

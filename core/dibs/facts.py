@@ -114,8 +114,10 @@ def lock_of(store: Store, stem: str) -> tuple[str | None, int]:
         return data.decode("utf-8", "replace"), stat.mtime
     except FileNotFoundError:
         return None, 0
-    except OSError:
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise storage_error(error) from error
         try:
             return "", store.port.stat(path).mtime
-        except OSError:
-            return None, 0
+        except OSError as error:
+            raise storage_error(error) from error

@@ -1,0 +1,110 @@
+"""Mounts made for one test, and always taken down again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pytest
+
+IMAGE_BYTES = 320 << 20
+"""As much as XFS wants; the file is sparse."""
+Mount = Callable[[Path], AbstractContextManager[Path]]
+"""Given an empty folder, mounts something below it and gives the place."""
+
+
+def run(*command: str | Path) -> None:
+    """Run a tool; where it is missing or refuses, the test is skipped and says why."""
+    shown = Path(command[0]).name
+    if shutil.which(shown) is None:
+        pytest.skip(f"THIS FILE SYSTEM WAS NOT TRIED: {shown} is not installed")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    if done.returncode:
+        reason = done.stderr.strip().partition("\n")[0]
+        pytest.skip(f"THIS FILE SYSTEM WAS NOT TRIED: {shown} says: {reason}")
+
+
+def why_not() -> str:
+    """Why nothing can be mounted here; empty where it can."""
+    if os.geteuid() != 0:
+        return "only root may mount"
+    with tempfile.TemporaryDirectory() as place:
+        how = ("mount", "-t", "tmpfs", "none", place)
+        done = subprocess.run(how, capture_output=True, text=True, timeout=30)
+        if done.returncode == 0:
+            subprocess.run(["umount", place], check=True, timeout=30)
+    return done.stderr.strip()
+
+
+@contextmanager
+def mounted(place: Path, *how: str | Path) -> Iterator[Path]:
+    """Mount something at a place, for as long as the block lasts."""
+    place.mkdir(exist_ok=True)
+    run(*how, place)
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "--lazy", place], check=True, timeout=30)
+
+
+@contextmanager
+def tmpfs(folder: Path, options: str = "size=16m") -> Iterator[Path]:
+    with mounted(folder / "tmpfs", "mount", "-t", "tmpfs", "-o", options, "none") as place:
+        yield place
+
+
+@contextmanager
+def overlay(folder: Path) -> Iterator[Path]:
+    """Its layers lie on a tmpfs, because an overlay does not lie on another one."""
+    with tmpfs(folder) as ground:
+        parts = {name: ground / name for name in ("lowerdir", "upperdir", "workdir")}
+        for part in parts.values():
+            part.mkdir()
+        options = ",".join(f"{name}={part}" for name, part in parts.items())
+        how = ("mount", "-t", "overlay", "-o", options, "none")
+        with mounted(folder / "overlay", *how) as place:
+            yield place
+
+
+@contextmanager
+def bindfs(folder: Path) -> Iterator[Path]:
+    """A folder passed through by a process in user space."""
+    below = folder / "below"
+    below.mkdir()
+    with mounted(folder / "bindfs", "bindfs", below) as place:
+        yield place
+
+
+def image(kind: str, *mkfs: str) -> Mount:
+    """A real file system in a file."""
+
+    @contextmanager
+    def mount(folder: Path) -> Iterator[Path]:
+        file = folder / f"{kind}.image"
+        with file.open("wb") as made:
+            made.truncate(IMAGE_BYTES)
+        run(*mkfs, file)
+        with mounted(folder / kind, "mount", "-t", kind, "-o", "loop", file) as place:
+            yield place
+
+    return mount
+
+
+KINDS: dict[str, Mount] = {
+    "tmpfs": tmpfs,
+    "ext4": image("ext4", "mke2fs", "-q", "-t", "ext4"),
+    "xfs": image("xfs", "mkfs.xfs", "-q"),
+    "btrfs": image("btrfs", "mkfs.btrfs", "-q"),
+    "vfat": image("vfat", "mkfs.vfat"),
+    "overlay": overlay,
+    "bindfs": bindfs,
+}
+
+
+def remount(place: Path, options: Sequence[str]) -> None:
+    run("mount", "-o", ",".join(["remount", *options]), place)

@@ -1,0 +1,151 @@
+"""What must hold of a board after a verb was broken, and after the next janitor has been there."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import dibs
+from dibs import names
+from dibs.names import DONE, FAILED, Task
+from tests.stress.syscalls.boards import PAYLOADS
+from tests.stress.syscalls.later import later
+from tests.stress.syscalls.scenarios import AGED, Scenario
+from tests.stress.syscalls.tracer import Run
+
+_match_draft = re.compile(r"([A-Za-z0-9_=-]+)\.(task|lock)\.[0-9A-F]{10}").fullmatch
+_VISITS = 3
+"""How often a janitor comes, each time after everything fell silent anew."""
+_MANY_LINES = ("reap",)
+"""Verbs that say one line for each claim that they could not give back."""
+
+
+def at_once(scenario: Scenario, verb: str, path: Path, run: Run) -> Iterator[str]:
+    """What is wrong right after the verb."""
+    lines = run.err.splitlines()
+    if run.code is not None and run.code not in ((0, 1, 6) if verb == "check" else range(6)):
+        yield f"exit {run.code} is not documented"
+    if any(not line.startswith("dibs: ") for line in lines):
+        yield "stderr holds more than dibs says"
+    if len(lines) > 1 and verb not in _MANY_LINES:
+        yield f"{len(lines)} lines on stderr"
+    if run.code not in (None, 0, 6) and not lines:
+        yield "refused without a word"
+    for line in run.out.splitlines() if run.code == 0 else ():
+        if verb not in ("purge", "check") and not _stands(path, line):
+            yield f"printed {line}, which is not there"
+    state = state_of(path, "t")
+    steps = {scenario.before, *scenario.between}
+    if run.code == 0 and state != scenario.after and not (verb == "reap" and lines):
+        yield f"said success, but t is {state or 'nowhere'}"
+    if run.code in (1, 2, 3, 4) and state not in steps and "the step is done" not in run.err:
+        yield f"refused, but t is {state or 'nowhere'}"
+    if state not in {*steps, scenario.after}:
+        yield f"t is {state or 'nowhere'}, which is no step of this verb"
+    if "no longer yours" in run.err and state == scenario.before:
+        yield "told that it lost a claim that still stands"
+    yield from _payloads(scenario, path, run)
+
+
+def afterwards(scenario: Scenario, path: Path, run: Run) -> Iterator[str]:
+    """What is wrong after everything fell silent, a janitor came and a fresh worker went on."""
+    before = state_of(path, "t")
+    for visit in range(_VISITS):
+        board = later(str(path), (3 + visit) * AGED)
+        board.repair()
+        left = [f for f in board.check() if f.kind not in scenario.person]
+        if not left:
+            break
+    for finding in left:
+        yield f"not mended: {finding.kind} {finding.name}: {finding.text}"
+    yield from _litter(path)
+    yield from _payloads(scenario, path, run)
+    state = state_of(path, "t")
+    if before.startswith(("done", "failed")) and state != before:
+        yield f"{before} became {state or 'nothing'} by a repair"
+    if run.code in (1, 2, 3, 4) and not scenario.before and state.startswith("available"):
+        yield "refused for good, and done later all the same"
+    yield from _worked_off(path)
+    if _fence(state_of(path, "t")) < _fence(before):
+        yield f"the fence went back: {before}, then {state_of(path, 't')}"
+
+
+def state_of(path: Path, ident: str) -> str:
+    """Every name of an id in words, a task's drafts too; a lock's hold nothing."""
+    found = [
+        f"{task.state} f{task.fence}a{task.attempts}p{task.priority}{' taken' * task.take}"
+        for task in _tasks(path)
+        if task.id == ident
+    ]
+    return " + ".join(sorted([*found, *("draft" for _ in _drafts(path, ident, "task"))]))
+
+
+def _tasks(path: Path) -> Iterator[Task]:
+    for folder in ("", DONE, FAILED):
+        for name in os.listdir(path / folder):
+            task = names.read_any(f"{folder}/{name}" if folder else name)
+            if task is not None:
+                yield task
+
+
+def _drafts(path: Path, ident: str, kind: str) -> Iterator[Path]:
+    folder = path / ".dibs/new"
+    for name in os.listdir(folder):
+        m = _match_draft(name)
+        if m is not None and m.groups() == (ident, kind):
+            yield folder / name
+
+
+def _payloads(scenario: Scenario, path: Path, run: Run) -> Iterator[str]:
+    """Each payload in one place, and whole wherever a worker could find it."""
+    for ident in ("t", *scenario.others):
+        published = [task for task in _tasks(path) if task.id == ident]
+        is_lock = ident == "t" and scenario.is_lock
+        drafts = list(_drafts(path, ident, "task"))
+        places = len(published) + len(drafts)
+        added = ident != "t" or (run.code == 0 if is_lock else run.code == 0 or scenario.before)
+        if places > 1 or (not places and added and not (ident == "t" and scenario.removes)):
+            yield f"{ident} is in {places} places"
+        wanted = b"" if is_lock else PAYLOADS[ident]
+        for task in published:
+            if (path / task.name).read_bytes() != wanted:
+                yield f"the payload in {task.name} is not what was added"
+        if not published and added and drafts and drafts[0].read_bytes() != wanted:
+            yield f"the payload in {drafts[0].name} is not what was added"
+
+
+def _litter(path: Path) -> Iterator[str]:
+    for folder in ("claims", "new", "aside"):
+        for name in os.listdir(path / ".dibs" / folder):
+            yield f"litter: .dibs/{folder}/{re.sub(r'[0-9A-F]{10}', 'NONCE', name)}"
+    for name in os.listdir(path / ".dibs/witness"):
+        if "." in name:
+            yield "litter: a half-written witness"
+
+
+def _worked_off(path: Path) -> Iterator[str]:
+    """A fresh worker takes everything that waits, sees each payload, and ends with nothing left."""
+    board = dibs.open(path)
+    waiting = {task.id for task in _tasks(path) if task.state == names.AVAILABLE}
+    while (claim := board.claim(owner="fresh")) is not None:
+        if claim.id in PAYLOADS and claim.read() != PAYLOADS[claim.id]:
+            yield f"a fresh worker found another payload in {claim.name}"
+        waiting.discard(claim.id)
+        claim.done()
+    if waiting:
+        yield f"a fresh worker could not take {sorted(waiting)}"
+    for task in _tasks(path):
+        if task.kind == "lock":
+            board.acquire(task.id, owner="fresh").release()
+        elif task.state not in (DONE, FAILED):
+            yield f"{task.name} is still there when all is done"
+
+
+def _stands(path: Path, line: str) -> bool:
+    return any((path / f"{line}{word}").exists() for word in ("", ".claimed", ".held"))
+
+
+def _fence(state: str) -> int:
+    return max((int(fence) for fence in re.findall(r" f([0-9]+)", state)), default=0)

@@ -1,0 +1,198 @@
+"""Break every call of every verb, and tell what was not as it should be."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import traceback
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.stress.syscalls import judge
+from tests.stress.syscalls.scenarios import BY_NAME, SCENARIOS, Scenario
+from tests.stress.syscalls.tracer import (
+    DEAD,
+    ERRORS,
+    KILL,
+    TWICE,
+    Call,
+    Fault,
+    Run,
+    Untraceable,
+    faults_at,
+    run,
+)
+
+_SLICE = 60
+
+
+class Break(NamedTuple):
+    """One call of one verb, and what happens instead of it."""
+
+    at: int
+    fault: Fault
+
+
+class Trouble(NamedTuple):
+    """One thing that must not be."""
+
+    scenario: str
+    fault: str
+    call: str
+    what: str
+    said: str
+
+    def __str__(self) -> str:
+        return f"{self.scenario}: {self.fault} at {self.call}\n    {self.what}\n    {self.said}"
+
+
+class Result(NamedTuple):
+    """What a series of broken runs came to."""
+
+    runs: int
+    troubles: list[Trouble]
+
+
+class Stage:
+    """A folder where one scenario is played again and again."""
+
+    def __init__(self, scenario: Scenario, folder: Path) -> None:
+        self.scenario = scenario
+        self.folder = folder
+        self._boards = 0
+        self.calls = self._unbroken()
+        again = self._unbroken()
+        if [(c.number, c.same) for c in again] != [(c.number, c.same) for c in self.calls]:
+            raise Untraceable(f"{scenario.name} makes other calls each time: {again}")
+
+    def play(self, faults: Sequence[str] = ()) -> tuple[Path, str, Run]:
+        """The verb on a new board."""
+        path = self.folder / f"{self._boards:05}"
+        self._boards += 1
+        verb = self.scenario.prepare(path)
+        return path, verb[0], run(path, verb, self.scenario.late, faults)
+
+    def broken(self, what: Break) -> Iterator[Trouble]:
+        """The verb with one call broken, judged at once and after the next janitor."""
+        path, verb, done = self.play(faults_at(self.calls, what.at, what.fault))
+        call = self._the_injected(what, done)
+        wrongs = [*judge.at_once(self.scenario, verb, path, done)]
+        try:
+            wrongs += judge.afterwards(self.scenario, path, done)
+        except Exception as error:
+            wrongs.append(f"nobody can go on with this board: {error!r}")
+        said = f"exit {done.code}: {_last_words(done.err or done.out)}"
+        for wrong in wrongs:
+            yield Trouble(self.scenario.name, what.fault.name, call.text, wrong, said)
+        shutil.rmtree(path)
+
+    def _unbroken(self) -> list[Call]:
+        path, verb, done = self.play()
+        wrongs = [*judge.at_once(self.scenario, verb, path, done)]
+        if done.code != 0 or wrongs:
+            raise Untraceable(
+                f"{self.scenario.name} fails unbroken: {done.code} {done.err} {wrongs}"
+            )
+        shutil.rmtree(path)
+        return done.calls
+
+    def _the_injected(self, what: Break, done: Run) -> Call:
+        """The broken call, once it is sure that it was the one that was meant and no other."""
+        meant = self.calls[what.at]
+        places = [n for n, call in enumerate(done.calls) if call.injected]
+        before = [c.same for c in self.calls[: what.at]], [c.same for c in done.calls[: what.at]]
+        if not places or places[0] != what.at or before[0] != before[1]:
+            raise Untraceable(f"{self.scenario.name}: {what} missed {meant}: {done}")
+        if len(places) > 1 and what.fault.times == 1:
+            raise Untraceable(f"{self.scenario.name}: {what} hit {len(places)} calls: {done}")
+        if done.calls[what.at].same != meant.same:
+            raise Untraceable(f"{self.scenario.name}: {what} hit {done.calls[what.at]}: {meant}")
+        if (done.code is None) != (what.fault == KILL):
+            raise Untraceable(f"{self.scenario.name}: {what} ended with exit {done.code}: {done}")
+        return done.calls[what.at]
+
+
+def _last_words(text: str) -> str:
+    """What a verb said; of a traceback only where it came from."""
+    lines = text.strip().splitlines()
+    if len(lines) < 4:
+        return "; ".join(lines)
+    places = [line.strip() for line in lines if "/core/dibs/" in line]
+    return "; ".join([*places[-3:], lines[-1]])
+
+
+def breaks(calls: Sequence[Call], *, full: bool, seed: int) -> list[Break]:
+    """What to try: with `full` every fault at every call.
+
+    Else a kill for every state that the verb's own changes leave on the disk, because a kill
+    between two looks leaves what the next kill leaves; and at each call the error whose turn
+    it is.
+    """
+    errors = (*ERRORS, *TWICE, *DEAD)
+    if full:
+        return [Break(at, fault) for at in range(len(calls)) for fault in (KILL, *errors)]
+    last = {sum(call.changes for call in calls[:at]): at for at in range(len(calls))}
+    kills = [Break(at, KILL) for at in last.values()]
+    turns = [Break(at, errors[(at + seed) % len(errors)]) for at in range(len(calls))]
+    return kills + turns
+
+
+def run_all(names: Sequence[str], *, full: bool, workers: int = 2) -> Result:
+    """Every verb, its breaks spread over processes of their own."""
+    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+        parts = [
+            (name, chosen[at : at + _SLICE])
+            for seed, (name, calls) in enumerate(zip(names, pool.map(record, names), strict=True))
+            for chosen in [breaks(calls, full=full, seed=seed)]
+            for at in range(0, len(chosen), _SLICE)
+        ]
+        results = list(pool.map(run_part, *zip(*parts, strict=True)))
+    return Result(sum(r.runs for r in results), [t for r in results for t in r.troubles])
+
+
+def record(name: str) -> list[Call]:
+    """The calls that a verb makes within its board."""
+    with _Scratch() as folder, _telling():
+        return Stage(BY_NAME[name], folder).calls
+
+
+def run_part(name: str, chosen: Sequence[Break]) -> Result:
+    """Some of the breaks of one verb."""
+    with _Scratch() as folder, _telling():
+        stage = Stage(BY_NAME[name], folder)
+        troubles = [trouble for what in chosen for trouble in stage.broken(what)]
+    return Result(len(chosen), troubles)
+
+
+@contextmanager
+def _telling() -> Iterator[None]:
+    """An error that every process can read: a pool waits for ever for one that it cannot."""
+    try:
+        yield
+    except Exception:
+        raise Untraceable(traceback.format_exc()) from None
+
+
+class _Scratch:
+    """A folder in memory where there is one: thousands of boards are made."""
+
+    def __enter__(self) -> Path:
+        ram = "/dev/shm"
+        self._path = tempfile.mkdtemp(dir=ram if os.access(ram, os.W_OK) else None)
+        # Else argparse looks for translations and asks for the terminal's size at every word.
+        os.environ |= {"LANGUAGE": "C", "COLUMNS": "80", "LINES": "24"}
+        import tomllib  # noqa: F401  # so that no verb imports it while it is traced
+
+        return Path(self._path)
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self._path)
+
+
+def everything() -> list[str]:
+    return [scenario.name for scenario in SCENARIOS]
