@@ -14,6 +14,7 @@ from dibs.board import Board, open
 from dibs.checkup import Finding
 from dibs.claims import Claim
 from dibs.clock import Sample
+from dibs.entries import Entry
 from dibs.errors import (
     BadName,
     BoardMissing,
@@ -49,6 +50,7 @@ __all__ = [
     "Changed",
     "Claim",
     "DibsError",
+    "Entry",
     "Event",
     "Exists",
     "Facts",

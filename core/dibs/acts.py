@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dibs import names, plain
 from dibs.claims import handed_back
-from dibs.errors import Changed, NotExact
+from dibs.errors import Changed, NotExact, UnknownId
 from dibs.facts import facts_of
 from dibs.names import AVAILABLE, CLAIMED, DONE, FAILED, HELD, Task
 from dibs.store import PLAIN, tell
@@ -92,6 +92,31 @@ def reprioritise(store: Store, text: str, priority: int, by: str = "") -> Task:
         return task
     dst = names.waiting_name(task.id, task.stamp._replace(priority=priority))
     return _moved(store, task, dst, "prioritise", f"{task.priority} → {priority}", by)
+
+
+def undo(store: Store, ident: str | None = None, by: str = "") -> Task:
+    """Take back the last act that the journal tells of; refused when anything moved since.
+
+    What a holder was told cannot be taken back: a claim that was released by force is over.
+    """
+    store.ready()
+    events = [e for e in store.journal.read(ident) if e.verb in (*_UNDONE, "undo")]
+    if not events or events[-1].verb == "undo":
+        raise UnknownId("there is no act to take back: the journal tells of none since the last")
+    event = events[-1]
+    task, before = names.read_any(event.dst), names.read_any(event.src)
+    if task is None or before is None or task.id != before.id or before.live:
+        raise Changed(
+            f"cannot undo the {event.verb} of {event.id!a}: its holder has been told to stop",
+            event.dst,
+            store.find(event.id),
+        )
+    if not store.there(task.name):
+        raise store.changed(task.name, task.id, f"cannot undo its {event.verb}")
+    return _moved(store, task, before.name, "undo", f"of {event.verb}", by)
+
+
+_UNDONE = ("force-release", "requeue", "park", "prioritise")
 
 
 def _alone(store: Store, task: Task) -> None:

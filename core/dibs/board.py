@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
-from dibs import acts, adding, checkup, janitor, locks, names
+from dibs import acts, adding, checkup, entries, janitor, locks, names, waiting
 from dibs.claims import Claim, Terms, attach, take
 from dibs.disk import Disk
+from dibs.entries import Entry
 from dibs.errors import BadName, BoardMissing, NotABoard, StorageError, UnknownId, storage_error
 from dibs.facts import Facts, facts_of
 from dibs.host import Host, Process, this_host
@@ -18,6 +21,7 @@ from dibs.store import TOML, Store
 from dibs.view import Snapshot, View
 
 _STICKY = 0o1000
+Found = TypeVar("Found")
 
 
 def open(path: str | os.PathLike[str], *, create: bool = False) -> Board:
@@ -193,6 +197,10 @@ class Board:
         """Set a waiting or claimed task apart in `failed`."""
         return acts.park(self._store, name, reason, by)
 
+    def undo(self, ident: str | None = None, *, by: str = "") -> Task:
+        """Take back the last act, or the last on that id, if nothing has moved since."""
+        return acts.undo(self._store, ident, by)
+
     def reprioritise(self, name: str, priority: int, *, by: str = "") -> Task:
         """Give a waiting task another place in the queue: 0 to 9, 9 first."""
         return acts.reprioritise(self._store, name, priority, by)
@@ -208,6 +216,14 @@ class Board:
         view = View(self._store, ended=ended)
         view.scan()
         return view.snapshot()
+
+    def entries(self, snapshot: Snapshot | None = None) -> list[Entry]:
+        """Every task and lock as a row with its ages; one look for each that nobody holds."""
+        return entries.entries(self._store, snapshot if snapshot is not None else self.snapshot())
+
+    def entries_of(self, tasks: Iterable[Task]) -> list[Entry]:
+        """The rows of a few tasks, looked up now."""
+        return entries.entries_of(self._store, tasks)
 
     def find(self, ident: str) -> tuple[Task, ...]:
         """Every name that carries an id, in any state; empty for an unknown one."""
@@ -229,6 +245,25 @@ class Board:
     def history(self, ident: str) -> list[Event]:
         """What the journal tells of one id."""
         return self._store.journal.read(ident)
+
+    # Waiting
+
+    def wait_for(self, attempt: Callable[[], Found | None], seconds: float) -> Found | None:
+        """Try now and whenever the board may have changed; None when the time is up."""
+        return waiting.wait_for(self._store, attempt, seconds)
+
+    def pause(self, seconds: float) -> None:
+        """Sleep until the board may have changed, about a second at the most."""
+        waiting.pause(self._store, seconds)
+
+    def room(self, most: int, seconds: float = 0.0) -> bool:
+        """Whether at most so many tasks wait, now or before the time is up."""
+
+        def attempt() -> bool | None:
+            listed = self._store.listing()
+            return sum(name.endswith(f".{AVAILABLE}") for name in listed) <= most or None
+
+        return bool(self.wait_for(attempt, seconds))
 
     def _claim_next(self, terms: Terms) -> Claim | None:
         for task in self._queue:

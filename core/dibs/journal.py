@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 FOLDER = ".dibs/journal"
 _READ = 64 << 20
+_RECENT = 4 << 20
 _LINE = 65_536
 _REASON = 4096
 
@@ -77,6 +78,18 @@ class Journal:
     def read(self, ident: str | None = None) -> list[Event]:
         """All events, or those of one id, in the order of their times."""
         events = [event for file in self.files() for event in self._events(file, ident)]
+        return sorted(events, key=lambda event: event.at)
+
+    def recent(self, since: float) -> list[Event]:
+        """The events since a time, from the ends of the files: at most a few megabytes each."""
+        events: list[Event] = []
+        for file in self.files():
+            try:
+                start = max(0, self._port.stat(file).size - _RECENT)
+            except OSError:
+                continue
+            lines = self._bytes(file, start).split(b"\n")[1 if start else 0 : -1]
+            events += [e for e in map(parse, lines) if e is not None and e.at >= since]
         return sorted(events, key=lambda event: event.at)
 
     def highest_fence(self, ident: str) -> int:

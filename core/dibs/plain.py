@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dibs import names
+from dibs.adding import make_whole
 from dibs.errors import Exists, storage_error
-from dibs.facts import lock_of
+from dibs.facts import LOCK_BYTES, facts_of, lock_of
 from dibs.names import CLAIMED, FAILED, TAKER, Task
 from dibs.records import Record, Sight, encode
 from dibs.store import ASIDE, CLAIMS, PLAIN
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 LOCK_GONE = "its lock vanished while it was handed back: finished or reaped, nobody can tell"
 OFFERED_ANEW = "the name it would go back to was offered anew meanwhile"
+OURS = "0 dibs\n"
+"""The lock that a claim without one gets before it is taken."""
 TOO_OFTEN = "handed back too often"
 
 
@@ -33,6 +36,11 @@ def give_back(
     None when it is not that claim any more, or turned out to be alive: then it was put back.
     """
     task = seen.task
+    if seen.lock is None:
+        again = _give_lock(store, seen)
+        if again is None:
+            return None
+        seen = again
     sight = Sight(task.name, seen.ino, seen.mtime, seen.lock, seen.lock_mtime)
     stem = names.claim_stem(task.id, task.stamp, f"{TAKER}-{store.port.nonce()}")
     try:
@@ -63,10 +71,12 @@ def finish(store: Store, taken: Task, sight: Sight | None, *, park: bool = False
             return _put_back(store, taken, sight)
         if verdict is None:
             return _set_apart(store, taken, LOCK_GONE)
-        if sight.lock is not None and not _set_lock_aside(store, sight, aside):
+        if not _set_lock_aside(store, sight, aside):
             return _put_back(store, taken, sight)
     if park:
         return _set_apart(store, taken, "")
+    if sight.lock == OURS and store.there(_mark(taken)):
+        return _set_apart(store, taken, LOCK_GONE)
     if _count(store, taken) >= store.settings.max_attempts:
         return _set_apart(store, taken, TOO_OFTEN)
     name = f"{_stem(sight)}.available"
@@ -84,6 +94,35 @@ def finish(store: Store, taken: Task, sight: Sight | None, *, park: bool = False
     return names.read(name)
 
 
+def _give_lock(store: Store, seen: Facts) -> Facts | None:
+    """Give a claim without a lock one of ours, and look again; None when it is alive or gone.
+
+    Its worker's `echo` and `rm` would leave no trace otherwise.
+    """
+    lock = f"{seen.task.stem}.lock"
+    if not make_whole(store, lock, OURS.encode()):
+        return None
+    again = facts_of(store, seen.task)
+    if again is not None and (again.ino, again.since, again.lock) == (seen.ino, seen.since, OURS):
+        return again
+    if again is None:
+        _take_lock_back(store, lock)
+    return None
+
+
+def _take_lock_back(store: Store, lock: str) -> None:
+    """Remove our lock of a claim that was gone, unless somebody claimed just now and beat."""
+    aside = f"{ASIDE}/{store.port.nonce()}"
+    try:
+        if store.move(lock, aside) and store.port.read(aside, LOCK_BYTES)[0] != OURS.encode():
+            store.move(aside, lock, keep=True)
+    except Exists:
+        pass
+    except OSError as error:
+        raise storage_error(error) from error
+    store.drop(aside)
+
+
 def _compare(store: Store, taken: Task, sight: Sight) -> bool | None:
     """Whether what was taken is what was seen; None when its lock has vanished meanwhile."""
     try:
@@ -93,7 +132,7 @@ def _compare(store: Store, taken: Task, sight: Sight) -> bool | None:
     except OSError as error:
         raise storage_error(error) from error
     lock, beaten = _lock(store, sight)
-    if sight.lock is not None and lock is None:
+    if lock is None:
         return None
     return (stat.ino, stat.mtime, lock, beaten) == (
         sight.ino,
@@ -122,19 +161,18 @@ def _set_lock_aside(store: Store, sight: Sight, aside: str) -> bool:
 def _put_back(store: Store, taken: Task, sight: Sight) -> Task | None:
     """It is alive: give it its own name again.
 
-    If its worker finished meanwhile it found no name to remove, only the lock; so a claim that
-    comes back to no lock is for a person to decide.
+    If its worker finished meanwhile it found no name to remove, only the lock; so one that has
+    lost its lock, now or ever after it was put back, is for a person to decide.
     """
-    if sight.lock is not None and _lock(store, sight)[0] is None:
+    if _lock(store, sight)[0] is None:
         return _set_apart(store, taken, LOCK_GONE)
     try:
-        back = store.move(taken.name, sight.name, keep=True)
+        store.port.append(_mark(taken), b".")
+        store.move(taken.name, sight.name, keep=True)
     except Exists:
         return _set_apart(store, taken, OFFERED_ANEW)
-    if back and sight.lock is not None and _lock(store, sight)[0] is None:
-        apart = names.claim_stem(taken.id, taken.stamp, f"{TAKER}-{store.port.nonce()}")
-        if store.move(sight.name, f"{FAILED}/{apart}"):
-            store.journal.write("park", taken.id, sight.name, f"{FAILED}/{apart}", "", LOCK_GONE)
+    except OSError as error:
+        raise storage_error(error) from error
     _clear(store, taken)
     return names.read(sight.name)
 
@@ -163,6 +201,11 @@ def _count(store: Store, taken: Task) -> int:
         return store.port.stat(path).size
     except OSError:
         return 1  # a count that cannot be kept parks nothing
+
+
+def _mark(taken: Task) -> str:
+    """Stands from when a claim of this id was first put back."""
+    return f"{PLAIN}/{names.escape(taken.id)}.back"
 
 
 def _lock(store: Store, sight: Sight) -> tuple[str | None, int]:

@@ -155,7 +155,9 @@ class Store:
             except OSError as failed:
                 error = failed
             here, there = self.look(src), self.look(dst)
-            landed = landed or error.errno != errno.ENOENT
+            landed = landed or error.errno not in (errno.ENOENT, errno.EEXIST)
+            if there and not keep:
+                return True  # whatever lies at `src` now came there later
             if here is False and there is not None:
                 return there and landed
             if error.errno in _DEFINITE and not there:

@@ -220,7 +220,7 @@ class Den:
             *(["prioritise", "wait.available", "9"], ["release", mine], ["done", mine]),
             *(["forget", "gone"], ["force-release", "shell.claimed", "--reason", "why"]),
             *(["park", "wait.available", "--reason", "why"], ["requeue", "sunk"], ["fail", door]),
-            ["purge"],
+            ["purge", "--done", "--older-than", "0"],
         ]
 
     def canary(self) -> list[tuple[object, ...]]:

@@ -142,7 +142,13 @@ SCENARIOS = (
         AVAILABLE,
         "available f0a0p9",
     ),
-    Scenario("purge", boards.ended("purge"), "done f1a0p5", "", removes=True),
+    Scenario(
+        "purge",
+        boards.ended("purge", "--done", "--older-than", "0"),
+        "done f1a0p5",
+        "",
+        removes=True,
+    ),
     Scenario("forget", boards.vanished, "", "", late=AGED, person=("gone",), removes=True),
     Scenario("acquire", boards.no_lock, "", HELD, ("free f0a0p5", "free f1a0p5")),
     Scenario(

@@ -23,8 +23,11 @@ from typing import NamedTuple
 from unittest.mock import patch
 
 from dibs import cli
+from dibs.cli import act, care, look, produce, refusal, work
 from tests.stress.syscalls.later import Later
 
+LOADED = (act, care, look, produce, refusal, work)
+"""What verbs import when they need it: here before a disk breaks that is not Python's."""
 TIMEOUT = 30
 _BLANKS = (
     (re.compile(r"(?<=[.\-/])[0-9A-F]{10}(?=[.\"/>]|$)"), "NONCE"),

@@ -1,0 +1,75 @@
+"""What the verbs share: the board they work on, and a claim as a result."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from dibs.board import Board, open
+from dibs.entries import entry
+from dibs.errors import BadName, NotExact
+
+if TYPE_CHECKING:
+    from dibs.claims import Claim
+    from dibs.cli.say import Voice
+    from dibs.host import Process
+    from dibs.names import Task
+
+
+def board_of(args: argparse.Namespace, *, create: bool = False) -> Board:
+    """The board that the command was pointed at."""
+    return open(args.dir, create=create)
+
+
+def process_of(board: Board, pid: int | None) -> Process | None:
+    """The process that holds a claim, if one was named."""
+    if pid is None:
+        return None
+    process = board.host.process(pid)
+    if process is None:
+        raise BadName(f"there is no process {pid} on this host")
+    return process
+
+
+def say_claim(voice: Voice, status: str, claim: Claim) -> None:
+    """A claim that was made or kept: its name, or all there is to know of it."""
+    task, record = claim.task, claim.record
+    voice.result(
+        claim.name,
+        {
+            "status": status,
+            "id": task.id,
+            "kind": task.kind,
+            "state": task.state,
+            "claim": claim.name,
+            "owner": record.owner or task.owner,
+            "host": record.host,
+            "fence": task.fence,
+            "attempts": task.attempts,
+            "priority": task.priority,
+            "ttl": claim.ttl,
+            "metadata": record.metadata,
+            "payload": claim.payload,
+        },
+    )
+
+
+def say_task(voice: Voice, status: str, task: Task) -> None:
+    """What something has become."""
+    from dibs.cli.say import fields_of
+    from dibs.clock import Sample
+
+    fields = fields_of(entry(task, None, Sample(0, 0)))
+    voice.result(task.name, {"status": status, **fields})
+
+
+def is_exact(name: str) -> bool:
+    """Whether a name is one that an act can be done on, by its form."""
+    from dibs.names import exact
+
+    sight, slash, _ = name.rpartition("/")
+    try:
+        exact(sight if slash and sight not in ("done", "failed") else name)
+    except NotExact:
+        return False
+    return True

@@ -1,0 +1,71 @@
+"""The janitor and the doctor."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from dibs.cli.boards import board_of, say_task
+
+if TYPE_CHECKING:
+    from dibs.cli.say import Voice
+
+
+def reap(voice: Voice, args: argparse.Namespace) -> int:
+    """Give back what fell silent, once or for ever."""
+    board = board_of(args)
+    while True:
+        reaped = board.reap()
+        for task in reaped.given_back:
+            say_task(voice, "reaped", task)
+        for line in reaped.refused:
+            voice.words(line)
+            if voice.json:
+                voice.result("", {"status": "refused", "error": line})
+        if reaped.waiting is not None and args.every is None:
+            left = reaped.waiting
+            if voice.json:
+                voice.result("", {"status": "waiting", "retry": round(left, 3)})
+            voice.words(f"nobody can vouch for the clock yet; look again in {left:.0f} s")
+        if args.every is None:
+            return 1 if reaped.refused else 0
+        sys.stdout.flush()
+        time.sleep(max(0.05, args.every))
+
+
+def check(voice: Voice, args: argparse.Namespace) -> int:
+    """Tell of everything that is not as it should be, and mend what can be."""
+    board = board_of(args)
+    findings = board.repair() if args.repair else board.check()
+    for finding in findings:
+        mendable = finding.mend is not None and not args.repair
+        hint = "  (--repair)" if mendable else ""
+        voice.result(
+            f"{finding.kind:<10} {finding.name}: {finding.text}{hint}",
+            {
+                "kind": finding.kind,
+                "name": finding.name,
+                "text": finding.text,
+                "repairable": mendable,
+            },
+        )
+    if not findings:
+        voice.words("nothing amiss")
+    return 6 if findings else 0
+
+
+def purge(voice: Voice, args: argparse.Namespace) -> int:
+    """Remove the payloads of tasks that were done long enough ago."""
+    count = board_of(args).purge(args.older_than)
+    voice.result(str(count), {"status": "purged", "count": count})
+    return 0
+
+
+def forget(voice: Voice, args: argparse.Namespace) -> int:
+    """Free the id of a task that is gone."""
+    board_of(args).forget(args.id)
+    if voice.json:
+        voice.result("", {"status": "forgotten", "id": args.id})
+    return 0

@@ -1,0 +1,260 @@
+"""What the command line understands: the verbs, their options, and the help, from one table."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, NoReturn
+
+from dibs.errors import BadName
+
+Add = Callable[[argparse.ArgumentParser], object]
+EXITS = """\
+exit codes:
+  0  done
+  1  the storage failed
+  2  usage, or bad input; a bare id where the exact name of a claim is needed
+  3  refused: the board has changed (what is there now is printed)
+  4  nothing to take, or held (by whom, until when)
+  5  lost or uncertain: stop working
+  6  `check` found something, or a `--fail-if` holds"""
+
+
+class Verb(NamedTuple):
+    """One verb: where it lives, what it takes, and the line that tells what it is for."""
+
+    group: str
+    run: str
+    """`module:function` below `dibs.cli`, imported only when the verb is used."""
+    options: str
+    text: str
+
+
+VERBS = {
+    "init": Verb("produce", "produce:init", "", "make a board of a directory"),
+    "add": Verb("produce", "produce:add", "ids file priority max wait", "put tasks on the board"),
+    "claim": Verb("work", "work:claim", "id? terms resume wait", "take the next task, or that one"),
+    "beat": Verb("work", "work:beat", "claim", "say that the work goes on"),
+    "verify": Verb("work", "work:verify", "claim", "is it still mine?"),
+    "done": Verb("work", "work:done", "claim", "the work is finished: the commit"),
+    "fail": Verb("work", "work:fail", "claim reason", "the work failed: back to the queue"),
+    "release": Verb("work", "work:release", "claim reason", "give a claim or a lease back"),
+    "acquire": Verb("lease", "work:acquire", "name terms lease resume wait", "get a named lease"),
+    "renew": Verb("lease", "work:renew", "claim ttl", "keep a named lease"),
+    "status": Verb("lease", "look:status", "name", "who holds a named lease"),
+    "ls": Verb("look", "look:ls", "filters state", "what is on the board"),
+    "show": Verb("look", "look:show", "id", "one task whole"),
+    "log": Verb("look", "look:log", "id? follow", "what happened"),
+    "stats": Verb("look", "stats:stats", "prometheus failif", "counts, ages and rates; alarms"),
+    "force-release": Verb(
+        "act", "act:force_release", "claim reason!", "take a claim from its holder"
+    ),
+    "requeue": Verb("act", "act:requeue", "ended reason", "let a failed or done task wait again"),
+    "park": Verb("act", "act:park", "waiting reason", "set a task apart, where nobody takes it"),
+    "prioritise": Verb("act", "act:prioritise", "waiting level", "another place in the queue"),
+    "undo": Verb("act", "act:undo", "id?", "take back the last act, if it still can be"),
+    "reap": Verb("care", "care:reap", "every", "give back what fell silent"),
+    "check": Verb("care", "care:check", "repair", "find what is half done or nobody's"),
+    "purge": Verb("care", "care:purge", "done! older!", "remove the payloads of done tasks"),
+    "forget": Verb("care", "care:forget", "id", "free the id of a task that is gone"),
+    "paths": Verb("care", "look:paths", "", "where everything lies"),
+    "completion": Verb("care", "complete:completion", "shell", "shell completion"),
+}
+_GROUPS = {
+    "produce": "for producers",
+    "work": "for workers, each with the exact name of its claim",
+    "lease": "named leases",
+    "look": "to see",
+    "act": "for operators, each on the exact name that was seen",
+    "care": "to keep a board in order",
+}
+
+
+def _seconds(text: str) -> float:
+    from dibs.filters import seconds
+
+    try:
+        return seconds(text)
+    except BadName as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _terms(p: argparse.ArgumentParser) -> None:
+    p.add_argument("--owner", metavar="O", help="who claims; the host's name without it")
+    OPTIONS["ttl"](p)
+    p.add_argument(
+        "--meta", metavar="TEXT", default="", help="shown to operators; 1,024 characters"
+    )
+    p.add_argument("--pid", type=int, help="the process that holds it: its death gives it back")
+
+
+OPTIONS: dict[str, Add] = {
+    "id": lambda p: p.add_argument("id", metavar="ID"),
+    "id?": lambda p: p.add_argument("id", metavar="ID", nargs="?"),
+    "ids": lambda p: p.add_argument("id", metavar="ID", nargs="+"),
+    "name": lambda p: p.add_argument("id", metavar="NAME"),
+    "claim": lambda p: p.add_argument("name", metavar="CLAIM", help="the exact name, as printed"),
+    "ended": lambda p: p.add_argument("name", metavar="NAME", help="the exact name, as printed"),
+    "waiting": lambda p: p.add_argument("name", metavar="NAME", help="the exact name, as printed"),
+    "terms": _terms,
+    "ttl": lambda p: p.add_argument("--ttl", type=_seconds, help="1 to 86400 seconds of silence"),
+    "file": lambda p: p.add_argument("--file", metavar="F", help="the payload; - is stdin"),
+    "priority": lambda p: p.add_argument(
+        "--priority", metavar="N", type=int, default=5, help="0 to 9, 9 first; 5 without it"
+    ),
+    "level": lambda p: p.add_argument("level", metavar="N", type=int, help="0 to 9, 9 first"),
+    "max": lambda p: p.add_argument(
+        "--max-waiting", metavar="N", type=int, help="refuse, or wait, while more than N wait"
+    ),
+    "reason": lambda p: p.add_argument("--reason", metavar="TEXT", default=""),
+    "reason!": lambda p: p.add_argument("--reason", metavar="TEXT", required=True),
+    "resume": lambda p: p.add_argument(
+        "--resume", metavar="CLAIM", nargs="?", const="", help="my own, after a restart"
+    ),
+    "lease": lambda p: p.add_argument("--lease", metavar="L", default="", help="the same again"),
+    "wait": lambda p: p.add_argument(
+        "--wait",
+        metavar="S",
+        type=_seconds,
+        nargs="?",
+        const=float("inf"),
+        default=0.0,
+        help="wait for it, S seconds or for ever",
+    ),
+    "state": lambda p: p.add_argument("--state", metavar="S", help="only this state"),
+    "filters": lambda p: p.add_argument(
+        "filter", metavar="FILTER", nargs="*", help="owner=web-3 'age>5m' state=stale '!id~tmp'"
+    ),
+    "follow": lambda p: p.add_argument("--follow", "-f", action="store_true", help="go on"),
+    "every": lambda p: p.add_argument(
+        "--every", metavar="S", type=_seconds, help="again and again"
+    ),
+    "repair": lambda p: p.add_argument("--repair", action="store_true", help="mend what can be"),
+    "done!": lambda p: p.add_argument("--done", action="store_true", required=True),
+    "older!": lambda p: p.add_argument("--older-than", metavar="AGE", type=_seconds, required=True),
+    "prometheus": lambda p: p.add_argument("--prometheus", action="store_true", help="as metrics"),
+    "failif": lambda p: p.add_argument(
+        "--fail-if", metavar="EXPR", action="append", default=[], help="'stale>5' 'oldest>15m'"
+    ),
+    "shell": lambda p: p.add_argument("shell", choices=("bash", "zsh", "fish")),
+}
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """The verb with its options; ends the program with help, or with 2 and one line."""
+    given, rest = _leading(list(argv))
+    if rest and rest[0] in ("-h", "--help", "help"):
+        print(overview())
+        raise SystemExit(0)
+    if rest and rest[0] == "--version":
+        from importlib.metadata import version
+
+        print(f"dibs {version('dibs')}")
+        raise SystemExit(0)
+    word, rest = _verb(rest)
+    if word == "run":
+        from dibs.cli.running import parse_run
+
+        return parse_run(given, rest)
+    args = parser_of(word).parse_intermixed_args(rest, _namespace(given))
+    verb = VERBS[word]
+    module, _, function = verb.run.partition(":")
+    args.run = getattr(importlib.import_module(f"dibs.cli.{module}"), function)
+    return args
+
+
+def parser_of(word: str) -> argparse.ArgumentParser:
+    """The parser of one verb."""
+    verb = VERBS[word]
+    parser = Parser(prog=f"dibs {word}", description=verb.text, epilog=EXITS)
+    common(parser)
+    for option in verb.options.split():
+        OPTIONS[option](parser)
+    return parser
+
+
+def common(parser: argparse.ArgumentParser) -> None:
+    """The options that every verb has, before it or after it."""
+    hidden: Any = argparse.SUPPRESS
+    parser.add_argument("-d", "--dir", default=hidden, help="the board; else $DIBS_DIR, else here")
+    parser.add_argument("--json", action="store_true", default=hidden, help="one object a line")
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose complaint is one line."""
+
+    def __init__(self, **words: Any) -> None:
+        super().__init__(
+            formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **words
+        )
+
+    def error(self, message: str) -> NoReturn:
+        from dibs.cli.say import shown
+
+        verb = self.prog.partition(" ")[2]
+        print(shown(f"dibs: {verb}: {message}: see `{self.prog} --help`"), file=sys.stderr)
+        raise SystemExit(2)
+
+
+def overview() -> str:
+    """The help of `dibs` itself."""
+    lines = [
+        "usage: dibs [-d DIR] [--json] VERB …      `dibs VERB --help` tells more",
+        "       dibs [DIR]                         look at a board",
+        "",
+        "One current owner for every task in a shared directory.",
+    ]
+    for group, title in _GROUPS.items():
+        lines += ["", f"{title}:"]
+        lines += [f"  {w:<14} {v.text}" for w, v in VERBS.items() if v.group == group]
+        if group == "work":
+            lines.append("  run            work on claims with a command, supervised")
+    return "\n".join([*lines, "", EXITS])
+
+
+def _namespace(given: dict[str, Any]) -> argparse.Namespace:
+    return argparse.Namespace(**{"dir": os.environ.get("DIBS_DIR") or ".", "json": False, **given})
+
+
+def namespace(given: dict[str, Any]) -> argparse.Namespace:
+    """The common options as they stand before a verb's own are read."""
+    return _namespace(given)
+
+
+def _leading(rest: list[str]) -> tuple[dict[str, Any], list[str]]:
+    """The common options that stand before the verb."""
+    given: dict[str, Any] = {}
+    while rest:
+        if rest[0] == "--json":
+            given["json"] = True
+            rest = rest[1:]
+        elif rest[0] in ("-d", "--dir") and len(rest) > 1:
+            given["dir"] = rest[1]
+            rest = rest[2:]
+        elif rest[0].startswith("--dir="):
+            given["dir"] = rest[0][len("--dir=") :]
+            rest = rest[1:]
+        else:
+            break
+    return given, rest
+
+
+def _verb(rest: list[str]) -> tuple[str, list[str]]:
+    """The verb that is meant: `dibs`, `dibs DIR` and `dibs board DIR` look at a board."""
+    if not rest:
+        return "ls", []
+    if rest[0] in VERBS or rest[0] == "run":
+        return rest[0], rest[1:]
+    if rest[0] == "board":
+        rest = rest[1:]
+    directory = rest[:1] if rest and not rest[0].startswith("-") else []
+    if directory and not os.path.isdir(directory[0]) and os.sep not in directory[0]:
+        print(
+            f"dibs: {directory[0]!a} is neither a verb nor a directory: see `dibs --help`",
+            file=sys.stderr,
+        )
+        raise SystemExit(2)
+    return "ls", [*(["--dir", directory[0]] if directory else []), *rest[len(directory) :]]

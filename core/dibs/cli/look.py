@@ -1,0 +1,133 @@
+"""The reader's verbs."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from typing import TYPE_CHECKING
+
+from dibs.cli.boards import board_of
+from dibs.cli.say import age, fields_of
+from dibs.errors import BadName, UnknownId
+from dibs.filters import parse
+
+if TYPE_CHECKING:
+    from dibs.cli.say import Voice
+    from dibs.entries import Entry
+    from dibs.journal import Event
+
+ORDER = ("stale", "claimed", "held", "available", "failed", "free", "done")
+
+
+def ls(voice: Voice, args: argparse.Namespace) -> int:
+    """Every task and lock, the urgent first."""
+    if args.state is not None and args.state not in ORDER:
+        raise BadName(f"there is no state {args.state!a}; there are {', '.join(ORDER)}")
+    terms = [*args.filter, *([f"state={args.state}"] if args.state else [])]
+    test = parse(terms)
+    board = board_of(args)
+    snapshot = board.snapshot()
+    rows = [entry for entry in board.entries(snapshot) if test(entry)]
+    rows.sort(key=lambda e: (ORDER.index(e.state), -e.priority, e.id, e.claim))
+    for entry in rows:
+        voice.result("", fields_of(entry)) if voice.json else _line(voice, entry, snapshot.exact)
+    counts = ", ".join(f"{n} {state}" for state, n in snapshot.counts().items() if n)
+    voice.words(f"{board.path}: {counts or 'no tasks here; `dibs add ID` makes one'}")
+    return 0
+
+
+def _line(voice: Voice, entry: Entry, exact: bool) -> None:
+    from dibs.cli.say import shown
+
+    heard = f"{'' if exact else '≥'}{age(entry.age)}"
+    rest = f"{entry.id:<24} {entry.owner:<16} {heard:>6}  {entry.claim}  {entry.metadata}"
+    print(voice.state(entry.state, 10) + shown(f" {rest}".rstrip()))
+
+
+def show(voice: Voice, args: argparse.Namespace) -> int:
+    """All names of an id with every field, and what happened to it."""
+    board = board_of(args)
+    found = board.find(args.id)
+    if not found:
+        raise UnknownId(f"{args.id!a} is not on this board: `dibs ls` shows what there is")
+    for task, entry in zip(found, board.entries_of(found), strict=True):
+        events = board.history(task.id)
+        if voice.json:
+            history = [event._asdict() for event in events]
+            voice.result("", fields_of(entry) | {"path": task.name, "history": history})
+            continue
+        from dibs.cli.say import shown
+
+        for key, value in fields_of(entry).items():
+            if value not in (None, ""):
+                print(shown(f"{key:<10} {value}"))
+        for event in events:
+            print(shown(f"{'':<10} {_event(event)}"))
+    return 0
+
+
+def log(voice: Voice, args: argparse.Namespace) -> int:
+    """The journal, whole or of one id, and on from there."""
+    board = board_of(args)
+    seen: dict[str, int] = {}
+    while True:
+        for event in board.journal.follow(seen):
+            if args.id in (None, event.id):
+                voice.result(_event(event), event._asdict())
+        if not args.follow:
+            return 0
+        import sys
+
+        sys.stdout.flush()
+        time.sleep(0.3)
+
+
+def status(voice: Voice, args: argparse.Namespace) -> int:
+    """Who holds a named lease and for how long."""
+    found = board_of(args).status(args.id)
+    if not found.held:
+        voice.result("free", {"status": "free", "id": args.id})
+        return 0
+    assert found.task is not None
+    words = f"held by {found.owner} on {found.host}, {age(found.remaining)} left of {found.ttl:g}s"
+    voice.result(
+        f"{words}  {found.task.stem}  {found.metadata}".rstrip(),
+        {
+            "status": "held",
+            "id": args.id,
+            "claim": found.task.stem,
+            "owner": found.owner,
+            "host": found.host,
+            "fence": found.task.fence,
+            "age": round(found.age, 3),
+            "ttl": found.ttl,
+            "remaining": round(found.remaining, 3),
+            "metadata": found.metadata,
+        },
+    )
+    return 0
+
+
+def paths(voice: Voice, args: argparse.Namespace) -> int:
+    """Where everything lies, and where each value came from."""
+    import dibs
+
+    source = "-d" if args.dir != os.environ.get("DIBS_DIR", ".") else "$DIBS_DIR"
+    found = {
+        "board": os.path.abspath(args.dir),
+        "settings": os.path.join(os.path.abspath(args.dir), ".dibs", "board.toml"),
+        "shell": os.path.join(os.path.dirname(dibs.__file__), "sh", "dibs.sh"),
+    }
+    if args.dir == "." and "DIBS_DIR" not in os.environ:
+        source = "the current directory"
+    for key, value in found.items():
+        note = f"  ({source})" if key == "board" else ""
+        voice.result(f"{key:<10} {value}{note}", {"key": key, "path": value, "from": source})
+    return 0
+
+
+def _event(event: Event) -> str:
+    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(event.at))
+    what = f"{event.src or '-'} → {event.dst or '-'}"
+    return f"{when} {event.verb:<13} {event.id}  {what}  {event.by}  {event.reason}".rstrip()

@@ -1,0 +1,46 @@
+"""The producer's verbs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from dibs.cli.boards import board_of, say_task
+from dibs.errors import BadName, Refused
+
+if TYPE_CHECKING:
+    from dibs.cli.say import Voice
+
+
+def init(voice: Voice, args: argparse.Namespace) -> int:
+    """Make a board, or find that it is one."""
+    board = board_of(args, create=True)
+    voice.result(board.path, {"status": "ready", "board": board.path})
+    return 0
+
+
+def add(voice: Voice, args: argparse.Namespace) -> int:
+    """Add tasks, one payload for all of them."""
+    board = board_of(args)
+    payload = _payload(args.file)
+    for ident in args.id:
+        if args.max_waiting is not None and not board.room(args.max_waiting, args.wait):
+            raise Refused(
+                f"more than {args.max_waiting} tasks wait already; {ident!a} was not added: "
+                "try again later, or give --wait"
+            )
+        say_task(voice, "added", board.add(ident, payload, priority=args.priority))
+    return 0
+
+
+def _payload(file: str | None) -> bytes:
+    if file is None:
+        return b""
+    try:
+        if file == "-":
+            return sys.stdin.buffer.read()
+        with open(file, "rb") as source:
+            return source.read()
+    except OSError as error:
+        raise BadName(f"{file}: {error.strerror}: give a file that can be read") from None

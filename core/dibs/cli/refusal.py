@@ -1,0 +1,48 @@
+"""How a refusal is told: one line for a person, one object for a script, and the exit code."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dibs.errors import DibsError, Held
+
+if TYPE_CHECKING:
+    from dibs.cli.say import Voice
+    from dibs.names import Task
+
+
+def tell(voice: Voice, error: DibsError) -> int:
+    """Say why nothing was done and what is there now."""
+    if voice.json:
+        voice.result("", fields(error))
+    else:
+        voice.words(str(error))
+    return error.exit_code
+
+
+def fields(error: DibsError) -> dict[str, object]:
+    """A refusal as the fields that scripts know; `status` is the kind of refusal."""
+    found: dict[str, object] = {"status": status(error), "error": str(error)}
+    if isinstance(error, Held):
+        found |= {
+            "id": error.task.id,
+            "claim": error.task.name,
+            "owner": error.owner,
+            "fence": error.task.fence,
+            "remaining": round(error.remaining, 3),
+            "retry": round(max(1.0, error.remaining), 3),
+            "metadata": error.metadata,
+        }
+    now: tuple[Task, ...] | None = getattr(error, "now", None)
+    if now is not None:
+        found["now"] = [
+            {"id": t.id, "state": t.state, "claim": t.name, "owner": t.owner, "fence": t.fence}
+            for t in now
+        ]
+    return found
+
+
+def status(error: DibsError) -> str:
+    """The one stable word of a refusal: its type's name, in lower case with dashes."""
+    name = type(error).__name__
+    return "".join(f"-{c.lower()}" if c.isupper() and n else c.lower() for n, c in enumerate(name))

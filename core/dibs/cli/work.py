@@ -1,0 +1,126 @@
+"""The worker's verbs and the named leases."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from dibs.cli.boards import board_of, process_of, say_claim, say_task
+from dibs.errors import Held
+
+if TYPE_CHECKING:
+    from dibs.board import Board
+    from dibs.claims import Claim
+    from dibs.cli.say import Voice
+
+
+def claim(voice: Voice, args: argparse.Namespace) -> int:
+    """Take the next task or that one, at once or when there is one."""
+    board = board_of(args)
+    terms = _terms(board, args)
+    if args.resume is not None:
+        return _resumed(voice, board, args, terms)
+    held: list[Held] = []
+
+    def attempt() -> Claim | None:
+        held.clear()
+        try:
+            return board.claim(args.id, **terms)
+        except Held as error:
+            held.append(error)
+            return None
+
+    found = board.wait_for(attempt, args.wait)
+    if found is not None:
+        say_claim(voice, "claimed", found)
+        return 0
+    if held:
+        raise held[0]
+    if voice.json:
+        voice.result("", {"status": "empty"})
+    voice.words("nothing to take")
+    return 4
+
+
+def acquire(voice: Voice, args: argparse.Namespace) -> int:
+    """Get a named lease, or tell who has it."""
+    board = board_of(args)
+    terms = _terms(board, args)
+    if args.resume is not None:
+        return _resumed(voice, board, args, terms)
+    held: list[Held] = []
+
+    def attempt() -> Claim | None:
+        held.clear()
+        try:
+            return board.acquire(args.id, lease=args.lease, **terms)
+        except Held as error:
+            held.append(error)
+            return None
+
+    found = board.wait_for(attempt, args.wait)
+    if found is None:
+        raise held[0]
+    say_claim(voice, "acquired", found)
+    return 0
+
+
+def _resumed(voice: Voice, board: Board, args: argparse.Namespace, terms: dict[str, Any]) -> int:
+    name = args.resume or getattr(args, "lease", "")
+    found = board.resume(args.id or "", name=name, **terms)
+    say_claim(voice, "acquired" if found.task.state == "held" else "claimed", found)
+    return 0
+
+
+def beat(voice: Voice, args: argparse.Namespace) -> int:
+    """Say that the work goes on."""
+    found = board_of(args).attach(args.name)
+    found.beat()
+    return _kept(voice, "beaten", found)
+
+
+def renew(voice: Voice, args: argparse.Namespace) -> int:
+    """Keep a lease for its own ttl, or for another from now on."""
+    found = board_of(args).attach(args.name)
+    found.beat(ttl=args.ttl)
+    return _kept(voice, "renewed", found)
+
+
+def verify(voice: Voice, args: argparse.Namespace) -> int:
+    """Whether the claim is still the caller's."""
+    found = board_of(args).attach(args.name)
+    found.verify()
+    return _kept(voice, "yours", found)
+
+
+def done(voice: Voice, args: argparse.Namespace) -> int:
+    """Commit."""
+    say_task(voice, "done", board_of(args).attach(args.name).done())
+    return 0
+
+
+def fail(voice: Voice, args: argparse.Namespace) -> int:
+    """Give it back as failed."""
+    say_task(voice, "failed", board_of(args).attach(args.name).fail(args.reason))
+    return 0
+
+
+def release(voice: Voice, args: argparse.Namespace) -> int:
+    """Give it back untouched."""
+    say_task(voice, "released", board_of(args).attach(args.name).release(args.reason))
+    return 0
+
+
+def _kept(voice: Voice, status: str, found: Claim) -> int:
+    if voice.json:
+        say_claim(voice, status, found)
+    return 0
+
+
+def _terms(board: Board, args: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "owner": args.owner,
+        "ttl": args.ttl,
+        "metadata": args.meta,
+        "process": process_of(board, args.pid),
+    }

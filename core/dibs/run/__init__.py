@@ -1,0 +1,1 @@
+"""`dibs run`: a command that works on a claim and never outlives it."""
