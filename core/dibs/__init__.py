@@ -10,37 +10,42 @@ name that was seen.
     claim.done()
 """
 
-from dibs.board import Board, open
-from dibs.checkup import Finding
-from dibs.claims import Claim
-from dibs.clock import Sample
-from dibs.entries import Entry
-from dibs.errors import (
-    BadName,
-    BoardMissing,
-    Changed,
-    DibsError,
-    Exists,
-    Held,
-    Lost,
-    NotABoard,
-    NotExact,
-    ReadOnly,
-    Refused,
-    Stop,
-    StorageError,
-    Uncertain,
-    UnknownId,
-)
-from dibs.facts import Facts
-from dibs.host import Host, Process, this_host
-from dibs.janitor import Reaped
-from dibs.journal import Event, Journal
-from dibs.locks import Status
-from dibs.names import Stamp, Task
-from dibs.records import Record
-from dibs.settings import Settings
-from dibs.view import Change, Snapshot, View
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dibs.board import Board, open
+    from dibs.checkup import Finding
+    from dibs.claims import Claim
+    from dibs.clock import Sample
+    from dibs.entries import Entry
+    from dibs.errors import (
+        BadName,
+        BoardMissing,
+        Changed,
+        DibsError,
+        Exists,
+        Held,
+        Lost,
+        NotABoard,
+        NotExact,
+        ReadOnly,
+        Refused,
+        Stop,
+        StorageError,
+        Uncertain,
+        UnknownId,
+    )
+    from dibs.facts import Facts
+    from dibs.host import Host, Process, this_host
+    from dibs.janitor import Reaped
+    from dibs.journal import Event, Journal
+    from dibs.locks import Status
+    from dibs.names import Stamp, Task
+    from dibs.records import Record
+    from dibs.settings import Settings
+    from dibs.view import Change, Snapshot, View
 
 __all__ = [
     "BadName",
@@ -80,3 +85,69 @@ __all__ = [
     "open",
     "this_host",
 ]
+
+# A worker's verb must not pay for what only a screen needs, so each name is fetched when used.
+_ROOMS = {
+    "board": (
+        "Board",
+        "open",
+    ),
+    "checkup": ("Finding",),
+    "claims": ("Claim",),
+    "clock": ("Sample",),
+    "entries": ("Entry",),
+    "errors": (
+        "BadName",
+        "BoardMissing",
+        "Changed",
+        "DibsError",
+        "Exists",
+        "Held",
+        "Lost",
+        "NotABoard",
+        "NotExact",
+        "ReadOnly",
+        "Refused",
+        "Stop",
+        "StorageError",
+        "Uncertain",
+        "UnknownId",
+    ),
+    "facts": ("Facts",),
+    "host": (
+        "Host",
+        "Process",
+        "this_host",
+    ),
+    "janitor": ("Reaped",),
+    "journal": (
+        "Event",
+        "Journal",
+    ),
+    "locks": ("Status",),
+    "names": (
+        "Stamp",
+        "Task",
+    ),
+    "records": ("Record",),
+    "settings": ("Settings",),
+    "view": (
+        "Change",
+        "Snapshot",
+        "View",
+    ),
+}
+_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ROOM_OF:
+        raise AttributeError(f"module 'dibs' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = globals()[name] = getattr(import_module(f"dibs.{_ROOM_OF[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -12,6 +12,7 @@ import os
 import stat as modes
 import time
 from contextlib import suppress
+from functools import cache
 from typing import NamedTuple, Protocol
 
 RECORD_BYTES = 8192
@@ -98,7 +99,6 @@ class Disk:
         self.keeps = True
         """The kernel refuses to rename over a file (`RENAME_NOREPLACE`); else dibs looks first."""
         self._prefix = root.rstrip("/") + "/"
-        self._renameat2 = _find_renameat2()
         self._mode: int | None = None
         self._group = -1
 
@@ -153,8 +153,8 @@ class Disk:
         src, dst = self._prefix + src, self._prefix + dst
         if not keep:
             os.rename(src, dst)
-        elif self.keeps and self._renameat2 is not None:
-            code = self._renameat2(os.fsencode(src), os.fsencode(dst))
+        elif self.keeps and (renameat2 := _find_renameat2()) is not None:
+            code = renameat2(os.fsencode(src), os.fsencode(dst))
             if code in _UNSUPPORTED:
                 self.keeps = False
                 _look_and_rename(src, dst)
@@ -226,6 +226,7 @@ class _Renameat2(Protocol):
     def __call__(self, src: bytes, dst: bytes) -> int: ...
 
 
+@cache
 def _find_renameat2() -> _Renameat2 | None:
     """The call itself, through libc's function or, where libc lacks it, its number."""
     import ctypes  # not at the top: a third of the import time, and only a writer needs it

@@ -6,7 +6,6 @@ each other: after two losses a claimant goes on in another slice of the head.
 
 from __future__ import annotations
 
-import random
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -75,7 +74,7 @@ class Queue:
         front = _priority_of(slices[-1][-1])
         while same < len(slices) and _priority_of(slices[-1 - same][-1]) == front:
             same += 1
-        n = random.randrange(len(slices) - same, len(slices))
+        n = len(slices) - 1 - int(self._store.port.nonce(), 16) % same
         slices[n], slices[-1] = slices[-1], slices[n]
 
     def refill(self) -> None:
