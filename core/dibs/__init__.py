@@ -10,11 +10,9 @@ name that was seen.
     claim.done()
 """
 
-from __future__ import annotations
+import typing
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
+if typing.TYPE_CHECKING:
     from dibs.board import Board, open
     from dibs.checkup import Finding
     from dibs.claims import Claim
@@ -140,7 +138,7 @@ _ROOMS = {
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> typing.Any:
     if name not in _ROOM_OF:
         raise AttributeError(f"module 'dibs' has no attribute {name!r}")
     from importlib import import_module
