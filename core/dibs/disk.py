@@ -115,7 +115,7 @@ class Disk:
         fd = os.open(self._prefix + path, os.O_RDONLY | _OPEN)
         try:
             s = os.fstat(fd)
-            data = os.pread(fd, limit, offset)
+            data = os.pread(fd, min(limit, max(s.st_size - offset, 0)), offset)
         finally:
             os.close(fd)
         return data, Stat(s.st_ino, s.st_dev, s.st_mode, s.st_size, s.st_mtime_ns, s.st_ctime_ns)

@@ -6,8 +6,10 @@ costs one look, whatever the board's length.
 
 from __future__ import annotations
 
+import gc
+import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from dibs import names
@@ -19,6 +21,8 @@ from dibs.names import CLAIMED, DONE, FAILED, HELD, Task
 if TYPE_CHECKING:
     from dibs.facts import Facts
     from dibs.store import Store
+
+_REST = 25
 
 
 class Change(NamedTuple):
@@ -74,9 +78,18 @@ class View:
         self.live: dict[str, Task] = {}
         """The part of `tasks` that somebody holds."""
         self.strangers: set[str] = set()
+        self.rest = 0.0
+        """Seconds to leave until the next scan, so that scans stay under a twentieth of a core."""
 
     def scan(self) -> Change:
         """List the folders and take over every difference."""
+        start = time.thread_time()
+        with _uncollected():
+            change = self._scan()
+        self.rest = _REST * (time.thread_time() - start)
+        return change
+
+    def _scan(self) -> Change:
         listed = set(self._store.listing())
         for folder in self._folders:
             listed.update([f"{folder}/{name}" for name in self._store.ended(folder)])
@@ -145,6 +158,18 @@ class View:
             elif not own_file(name):
                 self.strangers.add(name)
         return Change(tuple(fresh), tuple(gone))
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """No garbage collection while many tuples of plain values are made: none can be garbage."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def _can_be_name(path: str) -> bool:

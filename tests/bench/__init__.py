@@ -1,0 +1,1 @@
+"""The measurements behind every number that the README quotes: `python -m tests.bench`."""
