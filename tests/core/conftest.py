@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.core.library import SHELLS, Fleet
 from tests.core.tools import Place
 
 MEMORY = "/dev/shm"
@@ -25,3 +26,9 @@ def scratch() -> Iterator[Path]:
 def place(scratch: Path) -> Place:
     """An empty board in a world whose clocks can be moved."""
     return Place(scratch)
+
+
+@pytest.fixture(params=SHELLS, ids=[" ".join(program) for program in SHELLS])
+def fleet(request: pytest.FixtureRequest, scratch: Path) -> Fleet:
+    """A board whose workers source the shell library, in each shell."""
+    return Fleet(scratch, request.param)

@@ -65,7 +65,7 @@ def test_importing_what_a_worker_needs_leaves_the_dashboard_out(
 
 def test_the_wheel_is_typed_and_holds_two_packages_and_nothing_else(wheel: Path) -> None:
     names = set(ZipFile(wheel).namelist())
-    assert {"dibs/py.typed", "dibs_tui/py.typed"} <= names
+    assert {"dibs/py.typed", "dibs/sh/dibs.sh", "dibs_tui/py.typed"} <= names
     tops = {name.partition("/")[0] for name in names}
     assert tops == {"dibs", "dibs_tui", "dibs-0.1.0.dist-info"}
 

@@ -27,7 +27,7 @@ import dibs
 from dibs.journal import Event
 from dibs.names import read
 from dibs.settings import Settings, dump
-from tests.stress import audit, crew, ledger
+from tests.stress import audit, crew, ledger, library
 from tests.stress import ledger as log
 from tests.stress.crew import Scene
 from tests.stress.crowd import Chaos, Crowd, blow
@@ -48,6 +48,8 @@ class Plan(NamedTuple):
     shells: int = 5
     hardened: int = 2
     slow: float = 0.2
+    libraries: int = 2
+    """Workers on the shell library, beside the others."""
 
 
 class Verdict(NamedTuple):
@@ -111,6 +113,7 @@ def _blow(crowd: Crowd, scene: Scene, shell_log: Path, plan: Plan) -> None:
     for n in range(plan.hardened):
         name = f"known-{n}" if n % 2 else f"hidden-{n}"
         bodies[name] = partial(crew.worker, scene, name, bool(n % 2))
+    bodies |= library.bodies(scene, plan.libraries)
     bodies["reaper"] = partial(crew.reaper, scene)
     start = boottime()
     crowd.start("operator", partial(crew.operator, scene))
@@ -128,6 +131,7 @@ def _blow(crowd: Crowd, scene: Scene, shell_log: Path, plan: Plan) -> None:
         if "shell" in name or name == "their reaper":
             crowd.end(name)
     crowd.word()
+    library.halt_file(scene).touch()
     crowd.join(30)
     outside.close()
     spent = (boottime() - start) / 1e9

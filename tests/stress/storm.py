@@ -3,6 +3,7 @@
     python -m tests.stress.storm                     the full form: 10,000 tasks, 8 workers
     python -m tests.stress.storm --dir /dev/shm/x    somewhere else; the directory must be new
     python -m tests.stress.storm --seed 7            another storm
+    python -m tests.stress.storm --shells 4          as many more, on the shell library
 
 Workers claim, beat and commit; a reaper gives back what fell silent and calls the doctor; an
 operator force-releases, parks, requeues and reprioritises what it sees. Meanwhile workers are
@@ -26,7 +27,7 @@ from typing import NamedTuple
 
 import dibs
 from dibs.settings import Settings, dump
-from tests.stress import audit, crew, ledger
+from tests.stress import audit, crew, ledger, library
 from tests.stress.audit import Verdict
 from tests.stress.crew import Scene
 from tests.stress.crowd import Chaos, Crowd, blow
@@ -45,6 +46,8 @@ class Plan(NamedTuple):
     """Seconds between two strikes, on average."""
     long: float = 0.03
     """The share of the tasks that take up to two ttls."""
+    shells: int = 0
+    """Workers on the shell library, beside the others."""
 
 
 def storm(where: Path, plan: Plan) -> Verdict:
@@ -76,19 +79,21 @@ def storm(where: Path, plan: Plan) -> Verdict:
 def _blow(crowd: Crowd, scene: Scene, plan: Plan) -> None:
     outside = Ledger(scene.ledger)
     workers = [f"known-{n}" if n % 2 else f"hidden-{n}" for n in range(plan.workers)]
+    crew_of = {n: partial(crew.worker, scene, n, n.startswith("known")) for n in workers}
     start = boottime()
     crowd.start("reaper", partial(crew.reaper, scene))
     crowd.start("operator", partial(crew.operator, scene))
     blow(
         crowd,
         Chaos(outside, plan.seed, 3 * plan.ttl),
-        {name: partial(crew.worker, scene, name, name.startswith("known")) for name in workers},
+        crew_of | library.bodies(scene, plan.shells),
         lambda: len(os.listdir(scene.board / "done")),
         plan.tasks,
         seconds=plan.seconds,
         gap=plan.gap,
     )
     crowd.word()
+    library.halt_file(scene).touch()
     crowd.join(30)
     outside.close()
     spent = (boottime() - start) / 1e9
@@ -113,11 +118,12 @@ def main() -> int:
     plan = Plan()
     parser.add_argument("--tasks", type=int, default=plan.tasks)
     parser.add_argument("--workers", type=int, default=plan.workers)
+    parser.add_argument("--shells", type=int, default=plan.shells, help="on the shell library")
     parser.add_argument("--seconds", type=float, default=plan.seconds, help="the longest storm")
     parser.add_argument("--seed", type=int, default=plan.seed)
     parser.add_argument("--dir", type=Path, help="a new directory; a temporary one without it")
     args = parser.parse_args()
-    plan = Plan(args.tasks, args.workers, args.seconds, args.seed)
+    plan = Plan(args.tasks, args.workers, args.seconds, args.seed, shells=args.shells)
     if args.dir is not None:
         args.dir.mkdir()
         verdict = storm(args.dir, plan)

@@ -91,3 +91,4 @@ def test_shells_and_hardened_workers_share_a_board_through_a_storm(tmp_path: Pat
     assert found.figures["finished by shells"]
     assert found.figures["by hardened workers"]
     assert found.figures["kills"]
+    assert ".library-" in (tmp_path / "outside.log").read_text()

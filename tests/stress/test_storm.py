@@ -1,5 +1,6 @@
 """The storm's shorter form, and the proof that its detectors ring."""
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -164,10 +165,12 @@ def test_the_outside_log_is_read_as_it_was_written(tmp_path: Path) -> None:
 def test_a_storm_loses_nothing_commits_nothing_twice_and_reaps_nobody_alive(
     tmp_path: Path,
 ) -> None:
-    verdict = storm.storm(tmp_path, Plan(tasks=500, seconds=12, ttl=1.0, gap=0.15, long=0.08))
+    plan = Plan(tasks=500, seconds=12, ttl=1.0, gap=0.15, long=0.08, shells=2)
+    verdict = storm.storm(tmp_path, plan)
     print(storm.report(verdict))
     assert verdict.faults == ()
     assert verdict.done == verdict.tasks == 500
     assert verdict.figures["kills"]
     assert verdict.figures["stops"]
     assert verdict.figures["reap"]
+    assert any(".library-" in name for name in os.listdir(tmp_path / "board/done"))

@@ -4,7 +4,8 @@
 #   claim_task [--resume] ID    take that task        next_task         take the next one
 #   heartbeat [CLAIM]           say it goes on        verify_ownership [CLAIM]
 #   done_task [CLAIM]           commit it             fail_task [CLAIM [REASON]]
-#   release_task [CLAIM [REASON]]   give it back      reap_stale        give back what fell silent
+#   release_task [CLAIM]        finished, too     return_task [CLAIM [REASON]]  give it back
+#   reap_stale                  give back what fell silent
 #   process_loop HANDLER [ARG...]   take, run, beat, commit, until nothing waits
 #
 # DIBS_DIR is the board (default .), DIBS_OWNER who claims (the host's name), DIBS_TTL the lease in
@@ -12,8 +13,8 @@
 # exports DIBS_CLAIM (that name), DIBS_ID, DIBS_FENCE and DIBS_PAYLOAD (the file). CLAIM is that
 # name, or the id of $DIBS_CLAIM; $DIBS_CLAIM without it. In $( ) only the name survives: assign it
 # to DIBS_CLAIM. process_loop commits on exit code 0 of its handler and fails the task on any other;
-# with DIBS_POLL=SECONDS it waits for more. Where release_task means "finished", as in fleets that
-# `rm` their claims, say DIBS_RELEASE=done.
+# with DIBS_POLL=SECONDS it waits for more. release_task commits, because that is what it means in
+# the fleets that this file replaces: they `rm` their claims when they are done.
 #
 # Exit codes: 0 done, 1 the disk refused, 2 bad input, 3 refused, 4 nothing to take or held,
 # 5 lost or uncertain: stop working.
@@ -25,9 +26,10 @@
 # with the name --resume does so at any time and so stops the old self.
 #
 # Each change is one rename of an exact name, and names, not mv's exit code, tell what became of it.
-# `mv -n`, for names without a nonce, asks the kernel for RENAME_NOREPLACE in new coreutils; older
-# ones and busybox look first. mv copies across mounts: a board lies on one. Left to dibs proper:
-# locks, plain claims and their takes, and claims whose process is dead but whose ttl still runs.
+# For names without a nonce `mv -n` asks the kernel for RENAME_NOREPLACE in new coreutils; older ones
+# and busybox only look first, and their exit codes for a skip differ. mv copies across mounts: a
+# board lies on one. Left to dibs proper: locks, plain claims and their takes, and claims whose
+# process is dead but whose ttl still runs.
 
 dibs_nl='
 '
@@ -52,10 +54,8 @@ done_task() { dibs_do end "done" "${1:-}" ""; }
 fail_task() { dibs_do end fail "${1:-}" "${2:-}"; }
 reap_stale() { dibs_do reap; }
 
-release_task() {
-  case ${DIBS_RELEASE:-} in done) dibs_do end "done" "${1:-}" "" ;;
-  *) dibs_do end release "${1:-}" "${2:-}" ;; esac
-}
+release_task() { dibs_do end "done" "${1:-}" ""; }
+return_task() { dibs_do end release "${1:-}" "${2:-}"; }
 
 heartbeat() {
   dibs_out=$(dibs_do beat "${1:-}" "${dibs_lease:-}") || return
@@ -93,11 +93,11 @@ dibs_work() {
 dibs_beats() {
   set +eu
   dibs_lease=$2
+  dibs_nap=$(dibs_do third "$1") || return
   while :; do
-    dibs_nap=$(dibs_do third "$1") || return
     sleep "$dibs_nap" > /dev/null 2>&1 || sleep 1 > /dev/null 2>&1
     dibs_parent && [ "$dibs_ppid" = "$dibs_self" ] || return
-    heartbeat "$1" || return
+    heartbeat "$1" || [ $? = 1 ] || return
   done
 }
 
@@ -142,7 +142,7 @@ dibs_open() {
   [ -z "${DIBS_TTL:-}" ] || { dibs_ttl "$DIBS_TTL" || dibs_die 2 "DIBS_TTL must be 1 to 86400 seconds"; cttl=$r; }
   owner=${DIBS_OWNER:-$dibs_host}
   case $owner in *[[:cntrl:]]*) dibs_die 2 "DIBS_OWNER holds a control character" ;; esac
-  [ ${#owner} -le 256 ] || dibs_die 2 "DIBS_OWNER has more than 256 bytes"
+  dibs_fits "$owner" 256 || dibs_die 2 "DIBS_OWNER has more than 256 characters"
   # shellcheck disable=SC2046
   set -- $(command stat -c '%a %g %D' . 2> /dev/null)
   [ $# = 3 ] && dibs_boot && [ $((1 << 40)) -gt 0 ] || dibs_die 1 "this needs stat -c, /proc/uptime and 64-bit numbers"
@@ -155,6 +155,10 @@ dibs_open() {
     [ -d "$f" ] || { command mkdir "$f" 2> /dev/null && dibs_own "$f"; } || [ -d "$f" ] ||
       dibs_die 1 "$where/$f cannot be made"
   done
+}
+
+dibs_fits() { # TEXT, and how many characters it may have
+  [ ${#1} -le "$2" ] || [ "$(printf %s "$1" | command tr -d '\200-\277' | command wc -c)" -le "$2" ]
 }
 
 dibs_own() { [ -z "$group" ] || command chgrp "$group" "./$1" 2> /dev/null || :; }
@@ -209,13 +213,13 @@ dibs_centi() { # SECONDS TEXT: the text may hold the fraction
 }
 
 dibs_now() { # the file system's clock
-  p=.dibs/probe fuzz=1
-  if [ ! -e $p ] && [ ! -L $p ]; then (set -C; : > $p) 2> /dev/null && dibs_own $p; fi
-  dibs_touch $p && x=$(command stat -c '%Y|%y' $p 2> /dev/null) &&
+  probe=.dibs/probe fuzz=1
+  if [ ! -e $probe ] && [ ! -L $probe ]; then (set -C; : > $probe) 2> /dev/null && dibs_own $probe; fi
+  dibs_touch $probe && x=$(command stat -c '%Y|%y' $probe 2> /dev/null) &&
     dibs_centi "${x%%|*}" "${x#*|}" && now=$r
 }
 
-dibs_clock() { dibs_now || dibs_die 1 "$where/$p cannot be touched"; }
+dibs_clock() { dibs_now || dibs_die 1 "$where/$probe cannot be touched"; }
 
 dibs_touch() { # a missing file is not made, a link not followed
   command touch -ch "./$1" 2> /dev/null || { [ ! -L "./$1" ] && command touch -c "./$1" 2> /dev/null; }
@@ -278,6 +282,7 @@ dibs_waiting() { # <id>[.<stamp>], or a shell's own spelling
 
 dibs_read() { # any name on the board; sets state as well
   case $1 in
+    *=00*) return 1 ;; # no shell can hold a NUL
     *.claimed-by-?*)
       state=claimed
       case .${1#*.claimed-by-}. in *.available.* | *.claimed.* | *.free.* | *.held.* | *.lock.* | *.claimed-by-*) return 1 ;; esac
@@ -305,7 +310,7 @@ dibs_escape() { # TEXT to eid
       fi
     done
     # shellcheck disable=SC2059
-    eid=$(printf "$form" "$@") ;;
+    eid=$(printf -- "$form" "$@") ;;
   esac
   [ ${#eid} -ge 1 ] && [ ${#eid} -le 120 ]
 }
@@ -318,7 +323,7 @@ dibs_unescape() { # eid to id
     form=$form\\$((b / 64))$((b / 8 % 8))$((b % 8))
   done
   # shellcheck disable=SC2059
-  id=$(printf "$form$x.")
+  id=$(printf -- "$form$x.")
   id=${id%.}
 }
 
@@ -349,7 +354,8 @@ dibs_move() {
   src=$1 dst=$2 how=$3 until=$4 landed=$3
   while :; do
     here=0 there=0 rc=1 err=
-    if [ "$how" = keep ] && [ -z "$dibs_T" ] && [ -d "./$dst" ]; then :
+    if [ "$how" = keep ] && { [ ! -e "./$src" ] || [ -e "./$dst" ] || [ -L "./$dst" ]; }; then
+      : # busybox's mv -n says 0 as well where it finds no source and something in the way
     elif [ "$how" = keep ]; then err=$(command mv $dibs_T -n "./$src" "./$dst" 2>&1) && rc=0
     else err=$(command mv $dibs_T -f "./$src" "./$dst" 2>&1) && rc=0; fi
     case $err in *'No such file'* | *'not replacing'* | *'File exists'* | '') ;; *) landed=any ;; esac
@@ -433,8 +439,9 @@ dibs_record() { # STEM: its ttl in cttl and its line in record; 2 where nobody m
   cttl=$ttl record=
   f=./.dibs/claims/$1
   [ -f "$f" ] && [ ! -L "$f" ] || return 0
-  record=$({ command head -c 8193 "$f" || printf '\n!'; } 2> /dev/null)
-  case $record in *"$dibs_nl!") dibs_there ".dibs/claims/$1" && return 2 ;; esac
+  if ! { record=$(command head -c 8193 "$f"); } 2> /dev/null; then
+    dibs_there ".dibs/claims/$1" && return 2
+  fi
   [ ${#record} -le 8192 ] || return 0
   case $record in '{'*'"ttl":'*'}')
     x=${record#*'"ttl":'} x=${x%%[,\}]*}
@@ -539,7 +546,7 @@ dibs_answer() {
 dibs_terms() { # what claiming needs to know
   dibs_learn
   dibs_clock
-  [ ${#DIBS_META} -le 4096 ] || dibs_die 2 "DIBS_META is too long: give an address instead"
+  dibs_fits "${DIBS_META:-}" 1024 || dibs_die 2 "DIBS_META has more than 1024 characters"
 }
 
 dibs_find() { # EID: every name of it on the board; the count in found, the last in name
@@ -547,9 +554,9 @@ dibs_find() { # EID: every name of it on the board; the count in found, the last
   want=$1 found=0
   set -- "$1".*
   case $id in "$want" | */*) ;; *) set -- "$@" "$id".* ;; esac
-  for n in "$@"; do
-    if [ -e "./$n" ] || [ -L "./$n" ]; then
-      dibs_read "$n" && [ "$eid" = "$want" ] && found=$((found + 1)) && name=$n
+  for m in "$@"; do
+    if [ -e "./$m" ] || [ -L "./$m" ]; then
+      dibs_read "$m" && [ "$eid" = "$want" ] && found=$((found + 1)) && name=$m
     fi
   done
   eid=$want

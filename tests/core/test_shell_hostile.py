@@ -1,0 +1,140 @@
+"""The shell library against hostile names, records, settings and commands."""
+
+import os
+import shutil
+from pathlib import Path
+
+from dibs import names
+from tests.core.library import Fleet
+
+
+def test_what_waits_in_the_way_is_not_overwritten(fleet: Fleet) -> None:
+    fleet.offer("a")
+    name = fleet.sh("next_task")
+    (fleet.path / "a.f1.available").write_text("another one's")
+    fleet.sh("return_task", code=3, DIBS_CLAIM=name)
+    assert (fleet.path / "a.f1.available").read_text() == "another one's"
+    (fleet.path / "a.f1.available").unlink()
+    (fleet.path / "a.f1.available").mkdir()
+    fleet.sh("return_task", code=3, DIBS_CLAIM=name)
+    assert fleet.names() == ["a.f1.available", f"{name}.claimed"]
+
+
+def test_a_lost_reply_is_found_out_by_looking_at_the_names(fleet: Fleet) -> None:
+    fleet.offer("a", "b")
+    fleet.instead_of_mv('"$MV" "$@"; echo "mv: Input/output error" >&2; exit 1')
+    fleet.sh(
+        "claim_task a && return_task && claim_task a && fail_task && claim_task a && done_task"
+    )
+    assert [n[:11] for n in fleet.names()] == ["b.available", "done/a.f3a1"]
+
+
+def test_an_old_mv_without_options_for_it_does_as_well(fleet: Fleet) -> None:
+    """No -T, and -n exits with 1 when it skips."""
+    fleet.offer("a")
+    script = 'case $1 in -T | --help) echo "mv: bad option" >&2; exit 1 ;; esac\n'
+    fleet.instead_of_mv(script + 'case $1 in -n) [ ! -e "$3" ] || exit 1 ;; esac\nexec "$MV" "$@"')
+    name = fleet.sh("next_task && return_task && next_task").split()[-1]
+    assert name.startswith("a.f2.")
+    for make in (Path.mkdir, Path.touch):
+        way = fleet.path / "a.f2.available"
+        make(way)
+        fleet.sh("return_task", code=3, DIBS_CLAIM=name)
+        way.rename(fleet.path / make.__name__)
+    fleet.sh("done_task", DIBS_CLAIM=name)
+
+
+def test_a_definite_refusal_is_exit_1_and_silence_is_uncertain(fleet: Fleet) -> None:
+    fleet.offer("a")
+    fleet.instead_of_mv('echo "mv: cannot move: Permission denied" >&2; exit 1')
+    fleet.sh("next_task", code=1)
+    fleet.instead_of_mv("exit 0")
+    fleet.sh("next_task", code=5, DIBS_TTL="1")
+    assert fleet.names() == ["a.available"]
+
+
+HOSTILE = [
+    "$(touch pwned)", "`touch pwned`", "a b", "*", "?", "[a]", "-rf", "--help", "x;touch pwned",
+    "new\nline", "tab\there", "quote'", 'double"', "back\\slash", "%s%n", "é", "..", "~", "!x", "&",
+    "a=b", "a=2", "a=ZZ", "a=41", "#x", "x.f01", "x.f1p5", "\udcff\udcfe", "c" * 120,
+]  # fmt: skip
+
+
+def test_hostile_names_are_data(fleet: Fleet) -> None:
+    for text in HOSTILE:
+        with open(os.fsencode(f"{fleet.path}/{text}.available"), "wb") as file:
+            file.write(b"payload")
+    strange = ["d" * 200 + ".available", "x.available.available", ".available", ".hidden.available"]
+    strange += [
+        "available",
+        "nul=00l.available",
+        "y.claimed.available",
+        "\n.f1.me-0123456789.held",
+        "=41.available",
+    ]
+    for text in strange:
+        (fleet.path / text).touch()
+    listed = [t for t in map(names.read, os.listdir(fleet.path)) if t is not None]
+    (fleet.path / "dir.available").mkdir()
+    (fleet.path / "link.available").symlink_to("/etc/passwd")
+    os.mkfifo(fleet.path / "fifo.available")
+    done = fleet.run("process_loop true; reap_stale")
+    assert done.returncode == 0, done
+    assert done.stderr == b""
+    board = fleet.board()
+    finished = {t.id for t in board.snapshot().tasks.values() if t.state == "done"}
+    assert finished == {t.id for t in listed if t.state == "available" and "\0" not in t.id}
+    assert len(finished) == len(HOSTILE)  # ".." is nobody's, "=41" is somebody's
+    assert not list(fleet.path.parent.rglob("pwned"))
+    assert {f.kind for f in board.check()} <= {"stranger"}
+    assert {e.id for e in board.journal.read() if e.verb == "done"} == finished
+
+
+def test_hostile_records_and_settings_are_data(fleet: Fleet) -> None:
+    fleet.offer("a")
+    name = fleet.sh("next_task", DIBS_TTL="60")
+    record = fleet.path / f".dibs/claims/{name}"
+    for data in (b"", b"{" * 9000, b"\0\xff", b'{"ttl": $(touch pwned)}', b'{"ttl": 1e9}', b"\n!"):
+        record.write_bytes(data)
+        fleet.sh("reap_stale; heartbeat", DIBS_CLAIM=name)
+    record.unlink()
+    record.symlink_to("/etc/passwd")
+    before = os.stat("/etc/passwd").st_mtime_ns
+    fleet.run("reap_stale; heartbeat", DIBS_CLAIM=name)
+    assert os.stat("/etc/passwd").st_mtime_ns == before
+    for path in (fleet.path / ".dibs/witness").iterdir():
+        path.write_bytes(b"x $(touch pwned) \xff\n" * 50)
+    (fleet.path / ".dibs/board.toml").write_text("ttl = $(touch pwned)\n")
+    fleet.sh("reap_stale", code=1)
+    assert not list(fleet.path.parent.rglob("pwned"))
+
+
+def test_a_journal_with_a_second_name_is_not_written(fleet: Fleet) -> None:
+    fleet.offer("a", "b")
+    fleet.sh("next_task")
+    (journal,) = (fleet.path / ".dibs/journal").iterdir()
+    os.link(journal, fleet.path.parent / "elsewhere")
+    before = journal.read_bytes()
+    fleet.sh("next_task")
+    assert journal.read_bytes() == before
+
+
+def test_a_torn_journal_is_mended_by_the_next_line(fleet: Fleet) -> None:
+    fleet.offer("a", "b")
+    fleet.sh("next_task")
+    (journal,) = (fleet.path / ".dibs/journal").iterdir()
+    with journal.open("a") as file:
+        file.write('{"at": 1, "ver')
+    fleet.sh("next_task")
+    assert [e.id for e in fleet.board().journal.read() if e.verb == "claim"] == ["a", "b"]
+
+
+def test_a_board_of_nothing_but_tasks_is_made_ready_with_its_own_mode(fleet: Fleet) -> None:
+    shutil.rmtree(fleet.path)
+    fleet.path.mkdir()
+    fleet.path.chmod(0o2775)
+    fleet.offer("a")
+    fleet.sh("umask 077; next_task > /dev/null && done_task")
+    for path in (fleet.path / ".dibs").rglob("*"):
+        assert path.stat().st_mode & 0o777 == (0o775 if path.is_dir() else 0o664), path
+    assert fleet.board().check() == []
