@@ -10,7 +10,7 @@ from dibs.claims import handed_back
 from dibs.errors import Changed, NotExact, UnknownId
 from dibs.facts import facts_of
 from dibs.names import AVAILABLE, CLAIMED, DONE, FAILED, HELD, Task
-from dibs.store import PLAIN, tell
+from dibs.store import tell
 
 if TYPE_CHECKING:
     from dibs.store import Store
@@ -68,7 +68,7 @@ def requeue(
     stamp = task.stamp
     if not keep_attempts:
         stamp = stamp._replace(attempts=0)
-        store.drop(f"{PLAIN}/{names.escape(task.id)}")
+        plain.clear_past(store, task)
     return _moved(store, task, names.waiting_name(task.id, stamp), "requeue", reason, by)
 
 

@@ -108,7 +108,11 @@ def _of_plain(store: Store, task: Task, since: int, ino: int, mtime: int) -> Fac
 
 def lock_of(store: Store, stem: str) -> tuple[str | None, int]:
     """A plain claim's lock: its first bytes, torn or empty as they may be, and its mtime."""
-    path = f"{stem}.lock"
+    return lock_at(store, f"{stem}.lock")
+
+
+def lock_at(store: Store, path: str) -> tuple[str | None, int]:
+    """The same, wherever it lies."""
     try:
         data, stat = store.port.read(path, LOCK_BYTES)
         return data.decode("utf-8", "replace"), stat.mtime

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from dibs import names
 from dibs.adding import make_whole
 from dibs.errors import Exists, storage_error
-from dibs.facts import LOCK_BYTES, facts_of, lock_of
+from dibs.facts import LOCK_BYTES, facts_of, lock_at, lock_of
 from dibs.names import CLAIMED, FAILED, TAKER, Task
 from dibs.records import Record, Sight, encode
 from dibs.store import ASIDE, CLAIMS, PLAIN
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 LOCK_GONE = "its lock vanished while it was handed back: finished or reaped, nobody can tell"
 OFFERED_ANEW = "the name it would go back to was offered anew meanwhile"
+PUT_BACK = "it was taken and put back before: its worker may have finished meanwhile"
 OURS = "0 dibs\n"
 """The lock that a claim without one gets before it is taken."""
 TOO_OFTEN = "handed back too often"
@@ -67,16 +68,16 @@ def finish(store: Store, taken: Task, sight: Sight | None, *, park: bool = False
         return _set_apart(store, taken, "the record of what was seen is gone")
     if not store.there(aside):
         verdict = _compare(store, taken, sight)
-        if verdict is False:
-            return _put_back(store, taken, sight)
         if verdict is None:
             return _set_apart(store, taken, LOCK_GONE)
-        if not _set_lock_aside(store, sight, aside):
+        if not verdict or not store.move(f"{_stem(sight)}.lock", aside):
             return _put_back(store, taken, sight)
+    if not _same_lock(store, sight, aside):
+        return _put_back(store, taken, sight)
     if park:
         return _set_apart(store, taken, "")
-    if sight.lock == OURS and store.there(_mark(taken)):
-        return _set_apart(store, taken, LOCK_GONE)
+    if store.there(_mark(taken)):
+        return _set_apart(store, taken, PUT_BACK)
     if _count(store, taken) >= store.settings.max_attempts:
         return _set_apart(store, taken, TOO_OFTEN)
     name = f"{_stem(sight)}.available"
@@ -142,27 +143,22 @@ def _compare(store: Store, taken: Task, sight: Sight) -> bool | None:
     )
 
 
-def _set_lock_aside(store: Store, sight: Sight, aside: str) -> bool:
-    """Take the lock by its name and look once more whether it is the one that was seen."""
-    lock_file = f"{_stem(sight)}.lock"
-    if not store.move(lock_file, aside):
-        return False
+def _same_lock(store: Store, sight: Sight, aside: str) -> bool:
+    """Look once more at the lock that was set aside; one that beat just now goes back."""
+    if lock_at(store, aside) == (sight.lock, sight.lock_mtime):
+        return True
     try:
-        if store.port.stat(aside).mtime == sight.lock_mtime:
-            return True
-        store.move(aside, lock_file, keep=True)  # it beat just now
+        store.move(aside, f"{_stem(sight)}.lock", keep=True)
     except Exists:
-        store.drop(aside)  # and again: the newer one stays
-    except OSError as error:
-        raise storage_error(error) from error
+        store.drop(aside)  # it beat again: the newer one stays
     return False
 
 
 def _put_back(store: Store, taken: Task, sight: Sight) -> Task | None:
     """It is alive: give it its own name again.
 
-    If its worker finished meanwhile it found no name to remove, only the lock; so one that has
-    lost its lock, now or ever after it was put back, is for a person to decide.
+    If its worker finished meanwhile it found no name to remove, perhaps not even the lock; so one
+    that falls silent again after it was put back is for a person to decide.
     """
     if _lock(store, sight)[0] is None:
         return _set_apart(store, taken, LOCK_GONE)
@@ -180,6 +176,9 @@ def _put_back(store: Store, taken: Task, sight: Sight) -> Task | None:
 def _set_apart(store: Store, taken: Task, reason: str) -> Task | None:
     """Park it in `failed/`, where a person decides."""
     name = f"{FAILED}/{taken.stem}"
+    if store.there(name):  # a take that was made again by a call that landed late
+        claim = f"{TAKER}-{store.port.nonce()}"
+        name = f"{FAILED}/{names.claim_stem(taken.id, taken.stamp, claim)}"
     if not store.move(taken.name, name):
         return None
     _clear(store, taken)
@@ -193,6 +192,12 @@ def _clear(store: Store, taken: Task) -> None:
     store.drop(f"{ASIDE}/{taken.stem}")
 
 
+def clear_past(store: Store, task: Task) -> None:
+    """Let a person's word count for more than what became of this id before."""
+    store.drop(f"{PLAIN}/{names.escape(task.id)}")
+    store.drop(_mark(task))
+
+
 def _count(store: Store, taken: Task) -> int:
     """One more hand-back of this id: a byte each, because its name carries no count."""
     path = f"{PLAIN}/{names.escape(taken.id)}"
@@ -204,7 +209,7 @@ def _count(store: Store, taken: Task) -> int:
 
 
 def _mark(taken: Task) -> str:
-    """Stands from when a claim of this id was first put back."""
+    """There from when a claim of this id is put back."""
     return f"{PLAIN}/{names.escape(taken.id)}.back"
 
 

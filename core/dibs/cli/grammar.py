@@ -36,13 +36,20 @@ class Verb(NamedTuple):
 VERBS = {
     "init": Verb("produce", "produce:init", "", "make a board of a directory"),
     "add": Verb("produce", "produce:add", "ids file priority max wait", "put tasks on the board"),
-    "claim": Verb("work", "work:claim", "id? terms resume wait", "take the next task, or that one"),
+    "claim": Verb(
+        "work",
+        "work:claim",
+        "id? owner ttl meta pid resume wait",
+        "take the next task, or that one",
+    ),
     "beat": Verb("work", "work:beat", "claim", "say that the work goes on"),
     "verify": Verb("work", "work:verify", "claim", "is it still mine?"),
     "done": Verb("work", "work:done", "claim", "the work is finished: the commit"),
     "fail": Verb("work", "work:fail", "claim reason", "the work failed: back to the queue"),
     "release": Verb("work", "work:release", "claim reason", "give a claim or a lease back"),
-    "acquire": Verb("lease", "work:acquire", "name terms lease resume wait", "get a named lease"),
+    "acquire": Verb(
+        "lease", "work:acquire", "name owner ttl meta pid lease resume wait", "get a named lease"
+    ),
     "renew": Verb("lease", "work:renew", "claim ttl", "keep a named lease"),
     "status": Verb("lease", "look:status", "name", "who holds a named lease"),
     "ls": Verb("look", "look:ls", "filters state", "what is on the board"),
@@ -82,15 +89,6 @@ def _seconds(text: str) -> float:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def _terms(p: argparse.ArgumentParser) -> None:
-    p.add_argument("--owner", metavar="O", help="who claims; the host's name without it")
-    OPTIONS["ttl"](p)
-    p.add_argument(
-        "--meta", metavar="TEXT", default="", help="shown to operators; 1,024 characters"
-    )
-    p.add_argument("--pid", type=int, help="the process that holds it: its death gives it back")
-
-
 OPTIONS: dict[str, Add] = {
     "id": lambda p: p.add_argument("id", metavar="ID"),
     "id?": lambda p: p.add_argument("id", metavar="ID", nargs="?"),
@@ -99,7 +97,15 @@ OPTIONS: dict[str, Add] = {
     "claim": lambda p: p.add_argument("name", metavar="CLAIM", help="the exact name, as printed"),
     "ended": lambda p: p.add_argument("name", metavar="NAME", help="the exact name, as printed"),
     "waiting": lambda p: p.add_argument("name", metavar="NAME", help="the exact name, as printed"),
-    "terms": _terms,
+    "owner": lambda p: p.add_argument(
+        "--owner", metavar="O", help="who claims; the host's name without it"
+    ),
+    "meta": lambda p: p.add_argument(
+        "--meta", metavar="TEXT", default="", help="shown to operators; 1,024 characters"
+    ),
+    "pid": lambda p: p.add_argument(
+        "--pid", type=int, help="the process that holds it: its death gives it back"
+    ),
     "ttl": lambda p: p.add_argument("--ttl", type=_seconds, help="1 to 86400 seconds of silence"),
     "file": lambda p: p.add_argument("--file", metavar="F", help="the payload; - is stdin"),
     "priority": lambda p: p.add_argument(
@@ -159,10 +165,29 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         from dibs.cli.running import parse_run
 
         return parse_run(given, rest)
-    args = parser_of(word).parse_intermixed_args(rest, _namespace(given))
+    args = read(parser_of(word), rest, given)
     verb = VERBS[word]
     module, _, function = verb.run.partition(":")
     args.run = getattr(importlib.import_module(f"dibs.cli.{module}"), function)
+    return args
+
+
+def read(
+    parser: argparse.ArgumentParser, rest: list[str], given: dict[str, Any]
+) -> argparse.Namespace:
+    """A verb's arguments; behind `--`, and in a claim's exact name, a dash begins no option."""
+    dashed = [word for word in rest if word[:1] == "-" and "." in word]
+    if dashed and "--" not in rest:
+        from dibs.cli.boards import is_exact
+
+        dashed = [word for word in dashed if is_exact(word)]
+        rest = [
+            *(word for word in rest if word not in dashed),
+            *(["--"] if dashed else []),
+            *dashed,
+        ]
+    parse = parser.parse_args if "--" in rest else parser.parse_intermixed_args
+    args: argparse.Namespace = parse(rest, namespace(given))
     return args
 
 
@@ -215,13 +240,9 @@ def overview() -> str:
     return "\n".join([*lines, "", EXITS])
 
 
-def _namespace(given: dict[str, Any]) -> argparse.Namespace:
-    return argparse.Namespace(**{"dir": os.environ.get("DIBS_DIR") or ".", "json": False, **given})
-
-
 def namespace(given: dict[str, Any]) -> argparse.Namespace:
     """The common options as they stand before a verb's own are read."""
-    return _namespace(given)
+    return argparse.Namespace(**{"dir": os.environ.get("DIBS_DIR") or ".", "json": False, **given})
 
 
 def _leading(rest: list[str]) -> tuple[dict[str, Any], list[str]]:

@@ -26,7 +26,7 @@ def fields(error: DibsError) -> dict[str, object]:
     if isinstance(error, Held):
         found |= {
             "id": error.task.id,
-            "claim": error.task.name,
+            "claim": _printed(error.task),
             "owner": error.owner,
             "fence": error.task.fence,
             "remaining": round(error.remaining, 3),
@@ -36,10 +36,15 @@ def fields(error: DibsError) -> dict[str, object]:
     now: tuple[Task, ...] | None = getattr(error, "now", None)
     if now is not None:
         found["now"] = [
-            {"id": t.id, "state": t.state, "claim": t.name, "owner": t.owner, "fence": t.fence}
+            {"id": t.id, "state": t.state, "claim": _printed(t), "owner": t.owner, "fence": t.fence}
             for t in now
         ]
     return found
+
+
+def _printed(task: Task) -> str:
+    """The name to give, as every other object has it."""
+    return task.stem if task.live and not task.plain else task.name
 
 
 def status(error: DibsError) -> str:

@@ -10,19 +10,17 @@ from dibs.cli import grammar
 from dibs.errors import Held
 
 if TYPE_CHECKING:
-    from dibs.board import Board
     from dibs.claims import Claim
     from dibs.cli.say import Voice
 
 _EXITS = """\
-CMD's own exit code is passed on; else 4 nothing to take, or held; 5 lost or uncertain;
-143 told to end. CMD finds DIBS_ID, DIBS_CLAIM, DIBS_FENCE, DIBS_PAYLOAD and DIBS_DIR in its
-environment."""
+CMD's own exit code is passed on (128 + N for a signal); else 2 CMD cannot be started, 4 nothing
+to take, or held; 5 lost or uncertain; 143 told to end. With --loop: the last that was not 0. CMD
+finds DIBS_ID, DIBS_CLAIM, DIBS_FENCE, DIBS_PAYLOAD and DIBS_DIR in its environment."""
 
 
-def parse_run(given: dict[str, Any], rest: Sequence[str]) -> argparse.Namespace:
-    """The options of `run` stand before `--`, the command behind it."""
-    at = rest.index("--") if "--" in rest else len(rest)
+def parser() -> argparse.ArgumentParser:
+    """The options of `run`, which stand before `--`."""
     parser = grammar.Parser(
         prog="dibs run",
         usage="dibs run [ID] [options] -- CMD…",
@@ -30,22 +28,32 @@ def parse_run(given: dict[str, Any], rest: Sequence[str]) -> argparse.Namespace:
         epilog=_EXITS,
     )
     grammar.common(parser)
-    for option in ("id?", "terms", "wait"):
+    for option in ("id?", "owner", "ttl", "meta", "wait"):
         grammar.OPTIONS[option](parser)
     parser.add_argument("--lock", metavar="NAME", help="hold this named lease instead of a task")
     parser.add_argument("--loop", action="store_true", help="take the next until none is left")
-    parser.add_argument("--jobs", metavar="N", type=int, default=1, help="several at a time")
+    parser.add_argument(
+        "--jobs", metavar="N", type=int, default=1, help="loop, with so many at a time"
+    )
     parser.add_argument("--log-json", action="store_true", help="numbered events on stderr")
-    args = parser.parse_intermixed_args(rest[:at], grammar.namespace(given))
+    return parser
+
+
+def parse_run(given: dict[str, Any], rest: Sequence[str]) -> argparse.Namespace:
+    """The options of `run` stand before `--`, the command behind it."""
+    at = rest.index("--") if "--" in rest else len(rest)
+    known = parser()
+    args = known.parse_intermixed_args(rest[:at], grammar.namespace(given))
     args.command = list(rest[at + 1 :])
     if not args.command:
-        parser.error("there is no command behind --")
+        known.error("there is no command: write it behind --")
     if args.jobs < 1:
-        parser.error("--jobs takes a number from 1")
-    if args.lock is not None and (args.id is not None or args.loop or args.jobs > 1):
-        parser.error("--lock goes with neither ID, --loop nor --jobs")
-    if args.pid is not None:
-        parser.error("--pid is for scripts; run keeps its claims itself")
+        known.error("--jobs takes a number from 1")
+    args.loop = args.loop or args.jobs > 1
+    if args.loop and args.id is not None:
+        known.error("--loop and --jobs take whatever is next: leave the ID out")
+    if args.lock is not None and (args.id is not None or args.loop):
+        known.error("--lock goes with neither ID, --loop nor --jobs")
     args.run = run
     return args
 
@@ -53,26 +61,45 @@ def parse_run(given: dict[str, Any], rest: Sequence[str]) -> argparse.Namespace:
 def run(voice: Voice, args: argparse.Namespace) -> int:
     """Claim, work, end the claim; nothing outlives its lease."""
     from dibs.cli.boards import board_of
-    from dibs.run.supervisor import Plan, Supervisor
+    from dibs.run.supervisor import NOTHING, Plan, Supervisor
 
     board = board_of(args)
+    terms: dict[str, Any] = {"owner": args.owner, "ttl": args.ttl, "metadata": args.meta}
+    held: list[Held] = []
+    worked = False
+
+    def take() -> Claim | None:
+        held.clear()
+        try:
+            if args.lock is not None:
+                return board.acquire(args.lock, **terms)
+            return board.claim(args.id, **terms)
+        except Held as error:
+            held.append(error)
+            return None
+
+    def ended(claim: Claim, outcome: str, code: int) -> None:
+        nonlocal worked
+        worked = True
+        if voice.json:
+            facts = {"id": claim.id, "kind": claim.task.kind, "claim": claim.name}
+            voice.result("", {"status": outcome, **facts, "fence": claim.fence, "exit": code})
+
     plan = Plan(
-        take=lambda: _take(board, args),
+        take=take,
+        ended=ended,
         command=args.command,
         root=board.path,
         loop=args.loop,
         jobs=args.jobs,
         wait=args.wait,
-        events=2 if args.log_json else None,
+        log_json=args.log_json,
     )
-    return Supervisor(plan, board.pause).run()
-
-
-def _take(board: Board, args: argparse.Namespace) -> Claim | None:
-    terms: dict[str, Any] = {"owner": args.owner, "ttl": args.ttl, "metadata": args.meta}
-    try:
-        if args.lock is not None:
-            return board.acquire(args.lock, **terms)
-        return board.claim(args.id, **terms)
-    except Held:
-        return None
+    code = Supervisor(plan).run()
+    if code == NOTHING and not worked:
+        if held:
+            raise held[0]
+        if voice.json:
+            voice.result("", {"status": "empty"})
+        voice.words("nothing to take")
+    return code

@@ -39,7 +39,7 @@ def stats(voice: Voice, args: argparse.Namespace) -> int:
         voice.result("", dict(figures))
     else:
         for field, value in figures.items():
-            shown = age(value) if field == "oldest" else f"{value:g}"
+            shown = age(value) if field == "oldest" else f"{value:.15g}"
             voice.result(f"{field:<12} {shown}", {})
     failed = [text for text, field, sign, limit in tests if _holds(figures[field], sign, limit)]
     for text in failed:
@@ -83,11 +83,13 @@ def _prometheus(figures: dict[str, float]) -> str:
     lines = [f"# HELP dibs_tasks {_HELP['tasks']}", "# TYPE dibs_tasks gauge"]
     rates = {f: v for f, v in figures.items() if f.endswith("/min")}
     states = {f: v for f, v in figures.items() if f not in rates and f != "oldest"}
-    lines += [f'dibs_tasks{{state="{field}"}} {value:g}' for field, value in states.items()]
+    lines += [f'dibs_tasks{{state="{field}"}} {value:.15g}' for field, value in states.items()]
     lines += [f"# HELP dibs_oldest_waiting_seconds {_HELP['oldest']}"]
     lines += ["# TYPE dibs_oldest_waiting_seconds gauge"]
-    lines += [f"dibs_oldest_waiting_seconds {figures['oldest']:g}"]
+    lines += [f"dibs_oldest_waiting_seconds {figures['oldest']:.15g}"]
     lines += [f"# HELP dibs_events_per_minute {_HELP['rate']}"]
     lines += ["# TYPE dibs_events_per_minute gauge"]
-    lines += [f'dibs_events_per_minute{{event="{f[:-5]}"}} {v:g}' for f, v in rates.items()]
+    for field, value in rates.items():
+        event = field.removesuffix("/min")
+        lines.append(f'dibs_events_per_minute{{event="{event}"}} {value:.15g}')
     return "\n".join(lines) + "\n"

@@ -107,7 +107,10 @@ def fail(voice: Voice, args: argparse.Namespace) -> int:
 
 def release(voice: Voice, args: argparse.Namespace) -> int:
     """Give it back untouched."""
-    say_task(voice, "released", board_of(args).attach(args.name).release(args.reason))
+    found = board_of(args).attach(args.name)
+    if found.task.state == "held":
+        found.verify()  # a lease that is over is no more its holder's to free than to renew
+    say_task(voice, "released", found.release(args.reason))
     return 0
 
 

@@ -6,66 +6,140 @@ import os
 import signal
 import time
 from contextlib import suppress
+from typing import NamedTuple
 
-VARIABLE = "DIBS_CLAIM"
-_POLL = 0.02
+from dibs.clock import SECOND
+from dibs.errors import StorageError
 
-
-def members(pgid: int, claim: str) -> set[int]:
-    """Every live process of the group, and every other that has the claim in its environment."""
-    return {pid for pid in _pids() if pid != os.getpid() and _belongs(pid, pgid, claim)}
-
-
-def end(pgid: int, claim: str, until: int) -> None:
-    """End them all: asked first, made to before `until` on the boot-time clock.
-
-    Processes may fork while this goes on, so it looks until nobody is left.
-    """
-    _tell(pgid, claim, signal.SIGTERM)
-    _tell(pgid, claim, signal.SIGCONT)  # a stopped process cannot heed the first
-    while time.clock_gettime_ns(time.CLOCK_BOOTTIME) < until:
-        if not members(pgid, claim):
-            return
-        time.sleep(_POLL)
-    while _tell(pgid, claim, signal.SIGKILL):
-        time.sleep(_POLL)
+CLAIM = "DIBS_CLAIM"
+WITHIN = "DIBS_WITHIN"
+"""The claims that a claim is worked on within: `dibs run` in the command of another."""
+TICK = 0.25
+"""Seconds, at most, between looks at the clock: it runs on while everything sleeps."""
+QUICK = 0.01
+"""Seconds between two looks at processes that have been told to end."""
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
-def _tell(pgid: int, claim: str, number: signal.Signals) -> int:
-    """Send a signal to every member; returns how many there were.
+class Work(NamedTuple):
+    """How the processes of one claim are found."""
 
-    The pid is held open while it is looked at again, so that no stranger who got the same
-    number meanwhile is hit.
-    """
-    told = 0
-    for pid in members(pgid, claim):
-        try:
-            held = os.pidfd_open(pid)
-        except OSError:
-            continue
-        try:
-            if _belongs(pid, pgid, claim):
-                signal.pidfd_send_signal(held, number)
-                told += 1
-        except OSError:
-            pass
-        finally:
-            os.close(held)
+    claim: str
+    pgid: int = 0
+    """0 until the command has started."""
+    session: int = 0
+
+
+class Lease(NamedTuple):
+    """When the work on a claim has to end, on the boot-time clock in nanoseconds."""
+
+    stop: int
+    """The processes are asked to end."""
+    kill: int
+    """They are made to: the owner's deadline."""
+    over: int
+    """Somebody else may hold the claim."""
+
+
+def lease(deadline: int, ttl: float) -> Lease:
+    """The last moments of a claim whose owner's deadline is four fifths of its ttl."""
+    return Lease(deadline - int(ttl / 10 * SECOND), deadline, deadline + int(ttl / 5 * SECOND))
+
+
+def boottime() -> int:
+    """Nanoseconds on a clock that runs through suspend, the one that deadlines are told by."""
+    return time.clock_gettime_ns(_CLOCK)
+
+
+def environment(claim: str) -> dict[str, str]:
+    """What marks every process of the claim, whatever group or session it goes to."""
+    outer = [os.environ.get(name, "") for name in (WITHIN, CLAIM)]
+    within = " ".join(filter(None, outer))
+    return {CLAIM: claim, WITHIN: within} if within else {CLAIM: claim}
+
+
+def unmarked() -> dict[str, str]:
+    """The environment of a process that belongs to no claim."""
+    return {name: value for name, value in os.environ.items() if name not in (CLAIM, WITHIN)}
+
+
+def check() -> None:
+    """Refuse to run what could not be ended."""
+    if not os.path.exists("/proc/self/stat"):
+        raise StorageError("dibs run finds its processes in /proc, and there is none: mount it")
+
+
+def members(work: Work) -> list[int]:
+    """Every live process of the group, and every other that is marked with the claim."""
+    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    return [pid for pid in pids if pid != os.getpid() and _belongs(pid, work)]
+
+
+class Ending:
+    """The end of all processes of a claim: asked at once, made to when it is time."""
+
+    def __init__(self, work: Work, kill: int) -> None:
+        self.kill = kill
+        self._work = work
+        self._quiet = False
+        # A stopped process cannot heed the first before it gets the second.
+        self.left = _tell(work, signal.SIGTERM, signal.SIGCONT)
+
+    def over(self) -> bool:
+        """Whether nobody is left; to be asked again and again until then.
+
+        A process that forks and dies while the list is read can be missed once.
+        """
+        if boottime() >= self.kill:
+            self.left = _tell(self._work, signal.SIGKILL)
+        else:
+            self.left = members(self._work)
+        quiet, self._quiet = self._quiet, not self.left
+        return quiet and not self.left
+
+
+def _tell(work: Work, *numbers: signal.Signals) -> list[int]:
+    """Send signals to every member."""
+    told = members(work)
+    for pid in told:
+        with suppress(OSError):
+            _send(pid, work, numbers)
     return told
 
 
-def _pids() -> list[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+def _send(pid: int, work: Work, numbers: tuple[signal.Signals, ...]) -> None:
+    """Signal a process; held open meanwhile, so that no stranger who got its number is hit."""
+    try:
+        held = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    except (OSError, AttributeError):  # a kernel or a libc that does not know pidfds
+        for number in numbers:
+            os.kill(pid, number)
+        return
+    try:
+        if _belongs(pid, work):
+            for number in numbers:
+                signal.pidfd_send_signal(held, number)
+    finally:
+        os.close(held)
 
 
-def _belongs(pid: int, pgid: int, claim: str) -> bool:
+def _belongs(pid: int, work: Work) -> bool:
     with suppress(OSError, IndexError, ValueError):
         with open(f"/proc/{pid}/stat", "rb") as file:
-            state, _, group = file.read(4096).rpartition(b")")[2].split()[:3]
+            state, _, group, session = file.read(4096).rpartition(b")")[2].split()[:4]
         if state in (b"Z", b"X"):
             return False
-        if pgid and int(group) == pgid:
+        if work.pgid and (int(group), int(session)) == (work.pgid, work.session):
             return True
         with open(f"/proc/{pid}/environ", "rb") as file:
-            return f"{VARIABLE}={claim}".encode() in file.read().split(b"\0")
+            return _marked(file.read().split(b"\0"), work.claim.encode())
     return False
+
+
+def _marked(variables: list[bytes], claim: bytes) -> bool:
+    if CLAIM.encode() + b"=" + claim in variables:
+        return True
+    within = f"{WITHIN}=".encode()
+    return any(claim in v[len(within) :].split(b" ") for v in variables if v.startswith(within))

@@ -1,96 +1,99 @@
-"""A small process beside `dibs run` that ends the work when `run` no longer can.
-
-It shares nothing with `run` but a pipe. The pipe closes when `run` dies; `run` writes each new
-deadline into it, and when none comes in time (`run` was stopped, or hangs on a dead mount) the
-deadline passes. Either way the guard ends every process of the claim before the lease ends.
-"""
+"""The guard beside `dibs run`, from `run`'s side: a process that needs nothing but a pipe."""
 
 from __future__ import annotations
 
+import json
 import os
-import select
-import signal
-import time
-from collections.abc import Callable
+import subprocess
+import sys
+import threading
 from contextlib import suppress
 
-from dibs.clock import SECOND
 from dibs.run import group
+from dibs.run.group import Lease, Work
 
-TICK = 0.25
+# The guard is a program of its own, so that threads and open files of `run` are not its own.
+_PROGRAM = "import sys; sys.path.append(sys.argv[1]); from dibs.run.watch import main; main()"
 
 
 class Guard:
-    """The pipe to a guard, from `run`'s side."""
+    """Tells the guard what to end, and when; any thread may."""
 
-    def __init__(self, claim: str, ttl: float, deadline: int, orphaned: Callable[[], None]) -> None:
-        reader, self._writer = os.pipe()
-        os.set_inheritable(self._writer, False)
-        self.pid = os.fork()
-        if self.pid == 0:
-            status = 1
-            try:
-                os.close(self._writer)
-                _watch(reader, claim, ttl, deadline, orphaned)
-                status = 0
-            finally:
-                os._exit(status)
-        os.close(reader)
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._lines: dict[str, bytes] = {}
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pipe = -1
 
-    def tell(self, pgid: int, deadline: int) -> bool:
-        """Whom to end, and when; False when the guard itself is gone."""
-        try:
-            os.write(self._writer, f"{pgid} {deadline}\n".encode())
-        except OSError:
-            return False
-        return True
+    def watch(self, work: Work, lease: Lease) -> None:
+        """Let the work live until then, and no longer; the first starts the guard."""
+        self._tell(work.claim, json.dumps([*work, *lease]).encode() + b"\n")
+        with self._lock:
+            if self._process is None:
+                self._start()
 
-    def dismiss(self) -> None:
-        """The claim has ended, and nobody is left to guard against."""
-        with suppress(OSError):
-            os.write(self._writer, b"0 0\n")
-        os.close(self._writer)
-        with suppress(ChildProcessError):
-            os.waitpid(self.pid, 0)
+    def dismiss(self, claim: str) -> None:
+        """The claim has ended, and nobody works on it."""
+        self._tell(claim, b"")
 
-
-def _watch(
-    reader: int, claim: str, ttl: float, deadline: int, orphaned: Callable[[], None]
-) -> None:
-    """Wait for the pipe to close or the deadline to pass; then end the work."""
-    os.setsid()  # ctrl+c and ctrl+z are not for the guard
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP):
-        signal.signal(number, signal.SIG_IGN)
-    signal.set_wakeup_fd(-1)
-    _drop_files(reader)
-    pgid, rest = 0, b""
-    while True:
-        if select.select([reader], [], [], min(TICK, ttl / 20))[0]:
-            data = os.read(reader, 4096)
-            if not data:
-                group.end(pgid, claim, min(deadline, _boottime() + SECOND))
-                orphaned()
-                return
-            *lines, rest = (rest + data).split(b"\n")
-            if lines:
-                pgid, deadline = map(int, lines[-1].split())
-            if not deadline:
-                return
-        if _boottime() >= deadline:
-            group.end(pgid, claim, deadline + int(ttl * SECOND / 10))
+    def mend(self) -> None:
+        """Put another in the place of one that was killed or does not read."""
+        if self._process is None or self._process.poll() is None:
             return
+        with self._lock, suppress(OSError):  # too many processes, say: tried again soon
+            self._close()
+            self._start()
 
+    def end(self) -> None:
+        """Nothing is left to guard; where something is, the closed pipe tells the guard to act."""
+        with self._lock:
+            if self._process is not None and not self._lines:
+                self._process.kill()
+                self._process.wait()
+            self._close()
 
-def _drop_files(keep: int) -> None:
-    """Let go of everything inherited: a reader of the output must not wait for the guard."""
-    null = os.open(os.devnull, os.O_RDWR)
-    for fd in (0, 1, 2):
-        os.dup2(null, fd)
-    for fd in map(int, os.listdir("/proc/self/fd")):
-        if fd > 2 and fd != keep:
-            with suppress(OSError):
-                os.close(fd)
+    def _close(self) -> None:
+        if self._pipe >= 0:
+            os.close(self._pipe)
+            self._pipe = -1
 
+    def _start(self) -> None:
+        """Start one that finds all it has to know in its pipe, should `run` die right now."""
+        import dibs
 
-def _boottime() -> int:
-    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        path = os.path.dirname(os.path.dirname(os.path.abspath(dibs.__file__)))
+        reader, pipe = os.pipe()
+        os.set_blocking(pipe, False)
+        try:
+            os.write(pipe, b"".join(self._lines.values()))
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-c", _PROGRAM, path, self._root],
+                stdin=reader,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd="/",
+                env=group.unmarked(),
+                start_new_session=True,  # ctrl+c and ctrl+z are not for the guard
+            )
+        except OSError:
+            os.close(pipe)
+            raise
+        finally:
+            os.close(reader)
+        self._pipe = pipe
+
+    def _tell(self, claim: str, line: bytes) -> None:
+        with self._lock:
+            if line:
+                self._lines[claim] = line
+            elif self._lines.pop(claim, None) is not None:
+                line = json.dumps([claim]).encode() + b"\n"
+            if self._process is None or self._pipe < 0:
+                return
+            try:
+                os.write(self._pipe, line)
+            except BlockingIOError:  # it was stopped long ago
+                self._process.kill()
+            except OSError:
+                pass  # it is gone, and will be replaced

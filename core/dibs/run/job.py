@@ -1,158 +1,260 @@
-"""One claim at work: the command, its guard, its beats, and how it ends."""
+"""One claim at work: the command, its beats, and how both end."""
 
 from __future__ import annotations
 
 import os
 import signal
 import subprocess
-import sys
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dibs.clock import SECOND
-from dibs.errors import BadName, DibsError, Lost, Stop
+from dibs.errors import BadName, DibsError, Lost, Stop, StorageError, Uncertain
 from dibs.run import group
-from dibs.run.guard import Guard
+from dibs.run.group import Ending, Work, boottime
+from dibs.run.keeper import Keeper, surely_gone
+from dibs.run.telling import Pump
 
 if TYPE_CHECKING:
     from dibs.claims import Claim
+    from dibs.run.guard import Guard
+    from dibs.run.telling import Events
 
-_REASON_BYTES = 500
-Tell = Callable[..., None]
+GRACE = 5.0
+"""Seconds, at most, that the command may take to end when it is asked to."""
+_PUMPED = 1.0
+
+
+class Orders(NamedTuple):
+    """What every job of one `dibs run` shares."""
+
+    command: Sequence[str]
+    root: str
+    guard: Guard
+    events: Events
+    wake: Callable[[], None]
+    quiet_stdin: bool = False
 
 
 class Job:
     """A command in a process group of its own, alive only while its claim is."""
 
-    def __init__(self, claim: Claim, command: Sequence[str], root: str, tell: Tell) -> None:
+    def __init__(self, claim: Claim, orders: Orders) -> None:
         self.claim = claim
-        self.started = _boottime()
-        self._tell = tell
-        self._tail = b""
-        self._beat_at = self.started + self._third()
-        self.guard = Guard(claim.name, claim.ttl, claim.deadline, self._orphaned)
-        self.stderr = -1
+        self.interrupted = False
+        """The keyboard ended it."""
+        self.outcome = ""
+        """The event that the claim ended with."""
+        self._orders = orders
+        self._started = boottime()
+        self._keeper = Keeper(claim, orders.root, orders.guard, orders.wake)
+        self._told = 0
+        self._ending: Ending | None = None
+        self._status: int | None = None
+        self._giving_back = ""
+        self._code = 0
+        self._stop: DibsError | None = None
+        orders.events.tell("acquired", claim)
         try:
-            self._process = self._start(command, root)
-        except OSError as error:
-            self.guard.dismiss()
-            claim.release(f"the command could not be started: {error.strerror}")
-            raise BadName(f"{command[0]}: {error.strerror}: give a command that can run") from None
+            # Guarded before it starts: `run` may be killed between any two lines.
+            orders.guard.watch(Work(claim.name), self._keeper.lease)
+            self._process = self._start()
+        except (OSError, ValueError) as error:
+            self._not_started(error)
         self.pid = self._process.pid
+        self._work = Work(claim.name, self.pid, os.getsid(0))
+        self._pump: Pump | None = None
         if self._process.stderr is not None:
-            self.stderr = self._process.stderr.fileno()
-            os.set_blocking(self.stderr, False)
-        self.guard.tell(self.pid, claim.deadline)
+            self._pump = Pump(os.dup(self._process.stderr.fileno()), orders.events.stderr)
+            self._process.stderr.close()
+        self._keeper.keep(self._work)
 
-    def _start(self, command: Sequence[str], root: str) -> subprocess.Popen[bytes]:
-        claim = self.claim
+    def _start(self) -> subprocess.Popen[bytes]:
+        claim, root = self.claim, self._orders.root
         environment = os.environ | {
             "DIBS_ID": claim.id,
-            group.VARIABLE: claim.name,
+            **group.environment(claim.name),
             "DIBS_FENCE": str(claim.fence),
             "DIBS_PAYLOAD": os.path.join(root, claim.payload),
             "DIBS_DIR": root,
         }
-        # On a terminal the command writes there itself; elsewhere its last line is the reason.
-        pipe = None if sys.stderr.isatty() else subprocess.PIPE
         return subprocess.Popen(
-            command, env=environment, stderr=pipe, process_group=0, restore_signals=True
+            self._orders.command,
+            env=environment,
+            stdin=subprocess.DEVNULL if self._orders.quiet_stdin else None,
+            # On a terminal the command writes there itself; elsewhere its last line is the reason.
+            stderr=None if os.isatty(2) else subprocess.PIPE,
+            process_group=0,
         )
 
-    def pass_on(self) -> bool:
-        """Pass the command's stderr through, and remember its end; False when it is closed."""
-        try:
-            data = os.read(self.stderr, 65_536)
-        except BlockingIOError:
+    def _not_started(self, error: OSError | ValueError) -> None:
+        """Nothing was done: the claim goes back, unless it can never be worked on."""
+        what = getattr(error, "strerror", None) or str(error)
+        reason = f"the command could not be started: {what}"
+        with suppress(DibsError):
+            if isinstance(error, ValueError) and self.claim.task.kind == "task":
+                self.claim.fail(reason)  # a NUL in its id, which no environment can carry
+                self.outcome = "failed"
+            else:
+                self.claim.release(reason)
+                self.outcome = "released"
+            self._orders.events.tell(self.outcome, self.claim, reason=reason)
+        self._orders.guard.dismiss(self.claim.name)
+        raise BadName(f"{self._orders.command[0]}: {what}: give a command that can run") from None
+
+    @property
+    def ending(self) -> bool:
+        """The work is being ended, or its claim."""
+        return self._ending is not None
+
+    def pause(self) -> float:
+        """Seconds until this job has to be looked at again, if nothing wakes us before."""
+        if self._ending is not None:
+            return group.QUICK
+        return max(0.0, (self._keeper.lease.stop - boottime()) / SECOND)
+
+    def release(self, reason: str, code: int) -> None:
+        """Stop the work and give the claim back; this is no attempt.
+
+        Whoever tells `run` to end often tells the command too. One that ended well before that
+        is committed, one that any signal ended did not fail.
+        """
+        if self._status is None:
+            self._status = self._exited()
+        if not self._giving_back and self._status != 0:
+            self._giving_back, self._code = reason, code
+            self._end()
+
+    def look(self) -> int | None:
+        """Do what is to be done now; the exit code once the claim has ended."""
+        while self._told < self._keeper.beats:
+            self._told += 1
+            self._orders.events.tell("renewed", self.claim)
+        self._look_for_trouble()
+        if self._ending is None:
+            self._status = self._exited()
+            if self._status is None:
+                return None
+            self._end()
+        if not self._gone():
+            return None
+        if self._stop is not None:
+            return self._give_up(self._stop)
+        self._keeper.end()
+        if self._keeper.is_alive():
+            return None
+        return self._settle()
+
+    def _look_for_trouble(self) -> None:
+        if self._stop is not None:
+            return
+        lease, now = self._keeper.lease, boottime()
+        if self._keeper.error is not None:
+            self._stop = self._keeper.error
+        elif now >= (lease.stop if self._ending is None else lease.kill):
+            self._stop = Uncertain(f"{self.claim.name}: its lease could not be renewed in time")
+        if self._stop is not None:
+            self._end()
+            if self._ending is not None:
+                self._ending.kill = min(self._ending.kill, lease.kill)
+
+    def _end(self) -> None:
+        """Ask every process of the claim to end; they are made to before the lease is over."""
+        if self._ending is None:
+            grace = int(min(GRACE, self.claim.ttl / 10) * SECOND)
+            self._ending = Ending(self._work, min(boottime() + grace, self._keeper.lease.kill))
+
+    def _exited(self) -> int | None:
+        """The command's exit status once it has ended, negative for a signal.
+
+        It is left unburied, so that nobody else can get its number while its group is ended.
+        """
+        found = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if found is None:
+            return None
+        return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
+
+    def _gone(self) -> bool:
+        """Whether nobody works on the claim any more."""
+        assert self._ending is not None
+        if self._process.returncode is not None:
             return True
-        if not data:
-            return False
-        self._tail = (self._tail + data)[-4096:]
-        with suppress(OSError):
-            _write_all(2, data)
+        if not self._ending.over():
+            if boottime() < self._keeper.lease.over:
+                return False
+            left = " ".join(map(str, self._ending.left))
+            self._orders.events.complain(f"these processes cannot be ended: {left}")
+            self._stop = self._stop or Uncertain(f"{self.claim.name}: its work cannot be ended")
+            return True
+        if self._status is None:
+            self._status = self._exited()
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)  # whoever forked faster than we could read
+        self._process.wait()
+        if self._pump is not None:
+            self._pump.join(_PUMPED)
         return True
 
-    def wait(self) -> int | None:
-        """The command's exit status once it has ended, negative for a signal."""
-        return self._process.poll()
+    def _settle(self) -> int | None:
+        """End the claim as its command ended; tried again while the disk says no and time is."""
+        try:
+            return self._settled()
+        except Lost as lost:
+            if surely_gone(self._orders.root, self.claim):
+                return self._give_up(lost)
+        except Stop as stop:
+            return self._give_up(stop)
+        except StorageError as error:
+            if boottime() >= self._keeper.lease.stop:
+                return self._give_up(error)
+        return None
 
-    def due(self) -> int:
-        """When this job wants to be looked at again, on the boot-time clock."""
-        return min(self._beat_at, self.claim.deadline)
-
-    def look(self) -> None:
-        """Beat if it is time; raises `Stop` when the work must end."""
-        now = _boottime()
-        if now < self._beat_at and now < self.claim.deadline:
-            return
-        self.claim.beat()
-        self._beat_at = now + self._third()
-        self._tell("renewed", self.claim)
-        if not self.guard.tell(self.pid, self.claim.deadline):
-            self.guard = Guard(self.claim.name, self.claim.ttl, self.claim.deadline, self._orphaned)
-            self.guard.tell(self.pid, self.claim.deadline)
-
-    def stop(self) -> None:
-        """End every process of the claim, before its lease ends."""
-        grace = int(min(5.0, self.claim.ttl / 10) * SECOND)
-        group.end(self.pid, self.claim.name, min(_boottime() + grace, self.claim.deadline + grace))
-        self._process.wait()
-
-    def finish(self, status: int) -> None:
-        """The command has ended: nobody may work on, and then the claim ends as it did."""
-        self.stop()
-        while self.stderr >= 0 and self.pass_on() and self._ready():
-            pass
-        held = (_boottime() - self.started) / SECOND
-        if self.claim.task.state == "held":
-            self.claim.release()
-            self._tell("released", self.claim, status=status, held=held)
+    def _settled(self) -> int:
+        claim, status = self.claim, self._status or 0
+        code = status if status >= 0 else 128 - status
+        facts: dict[str, object] = {"held": round((boottime() - self._started) / SECOND, 3)}
+        if self._keyboard(status):
+            self._giving_back, self._code = "interrupted from the keyboard", code
+            self.interrupted = True
+        if self._giving_back:
+            code = self._code
+            claim.release(self._giving_back)
+            self.outcome, facts["reason"] = "released", self._giving_back
+        elif claim.task.kind == "lock":
+            claim.release()
+            self.outcome, facts["exit"] = "released", code
         elif status == 0:
-            self.claim.done()
-            self._tell("done", self.claim, held=held)
+            claim.done()
+            self.outcome = "done"
         else:
             reason = self._reason(status)
-            self.claim.fail(reason)
-            self._tell("failed", self.claim, status=status, reason=reason, held=held)
-        self.guard.dismiss()
+            claim.fail(reason)
+            self.outcome = "failed"
+            facts |= {"exit": code, "reason": reason}
+        self._orders.events.tell(self.outcome, claim, **facts)
+        self._orders.guard.dismiss(claim.name)
+        return code
 
-    def release(self, reason: str) -> None:
-        """Stop the work and give the claim back; this is no attempt."""
-        self.stop()
-        with suppress(Stop):
-            self.claim.release(reason)
-            self._tell("released", self.claim, reason=reason)
-        self.guard.dismiss()
+    def _keyboard(self, status: int) -> bool:
+        numbers = (signal.SIGINT, signal.SIGQUIT)
+        return self.lent and (-status in numbers or status - 128 in numbers)
 
-    def give_up(self, stop: Stop) -> None:
-        """The claim is lost, or nobody can tell: stop the work and touch nothing."""
-        self.stop()
-        self._tell("lost" if isinstance(stop, Lost) else "uncertain", self.claim, reason=str(stop))
-        self.guard.dismiss()
+    lent = False
+    """The command has the terminal, so ctrl+c is for it."""
 
-    def _orphaned(self) -> None:
-        """In the guard, after `run` was killed: its work is ended, so the claim can go on."""
-        with suppress(DibsError):
-            if self.claim.task.state == "held":
-                self.claim.release("dibs run was killed")
-            else:
-                self.claim.fail("dibs run was killed")
-
-    def _ready(self) -> bool:
-        import select
-
-        return bool(select.select([self.stderr], [], [], 0)[0])
+    def _give_up(self, stop: DibsError) -> int:
+        """The claim is lost, or nobody can tell: touch nothing."""
+        self._keeper.end()
+        self.outcome = "lost" if isinstance(stop, Lost) else "uncertain"
+        self._orders.events.tell(self.outcome, self.claim, reason=str(stop))
+        self._orders.guard.dismiss(self.claim.name)
+        return stop.exit_code
 
     def _reason(self, status: int) -> str:
         how = f"exit {status}" if status >= 0 else f"killed by {signal_name(-status)}"
-        lines = [line for line in self._tail.splitlines() if line.strip()]
-        last = lines[-1][:_REASON_BYTES].decode("utf-8", "replace").strip() if lines else ""
+        last = self._pump.last_line if self._pump is not None else ""
         return f"{how}: {last}" if last else how
-
-    def _third(self) -> int:
-        return int(self.claim.ttl * SECOND / 3)
 
 
 def signal_name(number: int) -> str:
@@ -161,12 +263,3 @@ def signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(fd, data) :]
-
-
-def _boottime() -> int:
-    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)

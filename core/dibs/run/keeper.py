@@ -1,0 +1,101 @@
+"""Beats for a claim in a thread of its own, so that a disk that hangs stops nothing else."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from dibs.clock import SECOND
+from dibs.errors import DibsError, Lost, Uncertain
+from dibs.run.group import Lease, Work, boottime, lease
+
+if TYPE_CHECKING:
+    from dibs.claims import Claim
+    from dibs.run.guard import Guard
+
+_AGAIN = 0.05
+
+
+class Keeper(threading.Thread):
+    """Renews the lease every third of its ttl and tells the guard of it, until told to stop."""
+
+    def __init__(self, claim: Claim, root: str, guard: Guard, wake: Callable[[], None]) -> None:
+        super().__init__(daemon=True)
+        self.beats = 0
+        self.error: DibsError | None = None
+        """Why the work must stop."""
+        self._claim = claim
+        self._root = root
+        self._guard = guard
+        self._wake = wake
+        self._ended = threading.Event()
+        self._start = boottime()
+
+    def keep(self, work: Work) -> None:
+        """Begin, for work that has started."""
+        self._work = work
+        self._guard.watch(work, self.lease)
+        self.start()
+
+    def end(self) -> None:
+        """Beat no more; a beat that is under way may still end."""
+        self._ended.set()
+
+    @property
+    def lease(self) -> Lease:
+        """When the work has to end, as far as beats have come."""
+        return lease(self._claim.deadline, self._claim.ttl)
+
+    def run(self) -> None:
+        """Beat until told to stop, or until the claim cannot be kept."""
+        third = int(self._claim.ttl / 3 * SECOND)
+        due = self._start + third
+        while not self._ended.wait(max(0.0, (due - boottime()) / SECOND)):
+            due = boottime() + third
+            try:
+                self._beat()
+            except DibsError as error:
+                self.error = error
+                self._wake()
+                return
+            if self._ended.is_set():
+                return
+            self._guard.watch(self._work, self.lease)
+            self.beats += 1
+            self._wake()
+
+    def _beat(self) -> None:
+        stop = self.lease.stop
+        while True:
+            try:
+                self._claim.beat()
+                break
+            except Lost:
+                if surely_gone(self._root, self._claim) or boottime() >= stop:
+                    raise
+            if self._ended.wait(_AGAIN):
+                return
+        if boottime() >= stop:
+            raise Uncertain(f"{self._claim.name}: its lease was renewed too late; stop")
+
+
+def surely_gone(root: str, claim: Claim) -> bool:
+    """Whether the claim's name is missing from the board, and not the whole board from its place.
+
+    Looked at through one open directory, so that one that is moved meanwhile deceives nobody.
+    """
+    try:
+        folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        os.stat(claim.task.name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(folder)
+    return False

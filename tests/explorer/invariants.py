@@ -1,0 +1,348 @@
+"""The law, PROTOCOL.md section 7, as a check of every state and of what is left in the end.
+
+It is written against the names on the disk, the steps that changed them and what actors noted;
+it uses nothing of the shipped code but the grammar of names.
+
+Notes: ("owns", stem, until) · ("beats", stem) · ("stopped", stem) · ("lost", stem) ·
+("done", stem) · ("ended", stem) · ("added", payload) · ("refused", id) · ("acts", exact name).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dibs.names import AVAILABLE, CLAIMED, DONE, FAILED, FREE, HELD, Task
+
+from .actors import minted
+from .aftermath import settled
+from .desk import PLAIN_TTL, Options
+from .reading import holds_payload, is_plain, read, taken
+from .scenario import History, Outcome, Step
+from .simdisk import SimWorld
+from .simtree import ROOT, SECOND, Half
+from .trace import LANDED, LOST
+
+WORKER, JANITOR, OPERATOR, SHELL, PLAIN = "worker", "janitor", "operator", "shell", "plain"
+"""What an actor may do. Workers and janitors (and producers) may only reap what is silent;
+operators and shells may take, remove and replace as they like; `PLAIN` is a shell that must not
+meet anything to replace."""
+_SHELLS = (SHELL, PLAIN)
+
+
+@dataclass(frozen=True)
+class Law:
+    """The checks of one scenario."""
+
+    roles: Mapping[str, str]
+    """By actor."""
+    options: Options
+    payloads: frozenset[bytes] = frozenset()
+    """What was on the board from the beginning."""
+    plain: frozenset[str] = frozenset()
+    """Ids that shells offer: their fences may begin anew, and they go back to the bare name."""
+    doubled: frozenset[str] = frozenset()
+    """Ids that have two names, or may come to have them by a person's doing."""
+    unclaimable: bool = False
+    """The doubled ids are so from the beginning, and nobody may claim them."""
+    locks: frozenset[str] = frozenset()
+    """Ids that must never become tasks, nor be parked."""
+    parked: frozenset[bytes] = frozenset()
+    """Payloads that must never wait again."""
+    served: bool = False
+    """Where nobody crashed, some worker must have returned "done"."""
+    litter: tuple[str, ...] = ()
+    """Beginnings of paths that may be left in the end."""
+
+    # -- every state -------------------------------------------------------------------------
+
+    def check(self, world: SimWorld, history: History) -> str | None:
+        step = history.step
+        wrong = None
+        for at, name in dict.fromkeys(world.moved):
+            path = self._path(world, at, name)
+            if path is not None:
+                here = name in world.dirs.get(at, {})
+                wrong = wrong or (self._came if here else self._went)(world, history, step, path)
+        if world.moved:
+            wrong = wrong or self._count(world, history, step)
+        for who, fact in history.fresh:
+            wrong = wrong or self._noted(world, history, who, fact)
+        if self.roles.get(step.actor) in _SHELLS:
+            self._shell(world, history, step)
+        return wrong
+
+    def _path(self, world: SimWorld, at: int, name: str) -> str | None:
+        if at == ROOT:
+            return name
+        for folder in (DONE, FAILED):
+            if world.find(folder) == at:
+                return f"{folder}/{name}"
+        return None
+
+    def _came(self, world: SimWorld, history: History, step: Step, path: str) -> str | None:
+        """A name appeared, or another file took its place."""
+        task = read(path)
+        if task is None:
+            return None
+        if task.id in self.locks and task.kind != "lock":
+            return f"I3: the lock {task.id} became {path}"
+        top = history.get(("fence", task.id), 0)
+        if task.state in (CLAIMED, HELD) and task.claim and not task.take:
+            return self._granted(world, history, step, task, top)
+        if task.state in (AVAILABLE, FREE):
+            if task.fence < top and task.id not in self.plain:
+                return f"I1: {path} waits below fence {top}, which was granted already"
+            return self._waits_again(world, history, step, task)
+        if task.state == DONE:
+            if ("lost", task.stem) in history:
+                return f"I2: {path} stands, and its owner was told that it lost"
+            if ("committed", task.stem) in history:
+                return f"I2: {path} was committed twice"
+            if step.actor and history.get(("granted", task.stem)) != step.actor:
+                return f"I2: {path} was committed by {step.actor}"
+            history.set(("committed", task.stem))
+        if task.state in (DONE, FAILED) and not step.actor:
+            history.set(("fence", task.id), max(top, task.fence))
+        return None
+
+    def _granted(
+        self, world: SimWorld, history: History, step: Step, task: Task, top: int
+    ) -> str | None:
+        if ("granted", task.stem) in history:
+            return f"I1: {task.name} came back"
+        if self.unclaimable and task.id in self.doubled:
+            return f"I1: {task.name} was claimed, though {task.id} has two names"
+        if task.id not in self.plain:
+            if task.fence <= top:
+                return f"I1: fence {task.fence} of {task.id} was granted again, to {task.claim}"
+            history.set(("fence", task.id), task.fence)
+        history.set(("hardened", task.id))
+        history.set(("granted", task.stem), step.actor or task.claim[:-11])
+        return None
+
+    def _went(self, world: SimWorld, history: History, step: Step, path: str) -> str | None:
+        """A name is gone."""
+        task, role = read(path), self.roles.get(step.actor)
+        if task is None:
+            return None
+        mine = history.get(("granted", task.stem)) == step.actor or task.take
+        if role == OPERATOR and step.call[0] == "rename" and not mine:
+            acted = history.get(("acts", step.actor))
+            if path != acted:
+                return f"I5: {step.actor} acts on {acted} and moved {path}"
+        if role == OPERATOR and task.plain and step.call[0] == "rename":
+            history.set(("muddled", world.data(step.call[2])))  # its worker was overruled
+        if task.state == DONE and role not in (OPERATOR, *_SHELLS):
+            return f"I2: {step.actor} undid the commit {path}"
+        if task.state in (CLAIMED, HELD) and task.claim and not task.take:
+            if mine:
+                history.set(("over", task.stem))
+            elif role not in (OPERATOR, *_SHELLS):
+                history.set(("reaped", task.stem))
+                return self._believes(world, history, task.stem, f"{step.actor} took {path}")
+        return None
+
+    def _believes(self, world: SimWorld, history: History, stem: str, how: str) -> str | None:
+        """Invariant 4: a claim within its owner's deadline is never reaped."""
+        until = history.get(("owns", stem), 0)
+        if until <= world.elapsed or ("over", stem) in history:
+            return None
+        owner = history.get(("granted", stem))
+        outcome = history.results.get(owner)
+        if outcome is not None and outcome.kind == "crashed":
+            return None
+        left = (until - world.elapsed) / SECOND
+        return f"I4: {how}, and {owner} believes in it for {left:g} s more"
+
+    def _count(self, world: SimWorld, history: History, step: Step) -> str | None:
+        """Invariant 3: each payload is in exactly one place."""
+        found: dict[bytes, list[str]] = {}
+        inodes = world.inodes
+        for path, ino in world.files().items():
+            if holds_payload(path):
+                data = inodes[ino].data
+                if data:
+                    found.setdefault(data, []).append(path)
+        for data, paths in found.items():
+            if len(paths) > 1:
+                return f"I3: {data!a} is in {len(paths)} places: {', '.join(sorted(paths))}"
+        for data, (path, *_) in found.items():
+            if not path.startswith((".dibs/", "stage/")):
+                history.set(("must", data))
+        if not step.call and ("begun",) not in history:
+            history.set(("begun",))
+            for data in self.payloads:
+                history.set(("must", data))
+            for path in [p for p in world.files() if is_plain(p)]:
+                lock = world.find(f"{path.partition('.claimed')[0]}.lock")
+                words = world.inodes[lock].data.split() if lock > 0 else [b""]
+                history.set(("plain", world.data(path)), (words[-1].decode(), 0))
+        for key, _ in history.items():
+            if key[0] == "must" and key[1] not in found and ("removed", key[1]) not in history:
+                if not self._may_remove(step):
+                    return f"I3: {key[1]!a} is lost"
+                history.set(("removed", key[1]))
+        return None
+
+    def _may_remove(self, step: Step) -> bool:
+        role = self.roles.get(step.actor)
+        if role in _SHELLS:
+            return step.call[0] == "unlink" or (step.call[0] == "rename" and role == SHELL)
+        return role == OPERATOR and step.call[0] == "unlink" and step.call[1].startswith("done/")
+
+    def _noted(self, world: SimWorld, history: History, who: str, fact: Any) -> str | None:
+        kind, what = fact[:2]
+        if kind == "added":
+            history.set(("must", what))
+            return self._count(world, history, history.step)
+        if kind == "acts":
+            history.set(("acts", who), what)
+            return None
+        if kind == "beats":
+            history.set(("void", what), not self._stands(world, what))
+            return None
+        if kind == "owns":
+            if history.get(("void", what)):
+                return f"I2: {who} has beaten {what}, which was gone before"
+            history.set(("owns", what), fact[2])
+            if ("reaped", what) in history:
+                return self._believes(world, history, what, f"{what} was reaped")
+            owner = history.get(("granted", what))
+            return None if owner == who else f"I1: {who} was granted {what}, and it is {owner}'s"
+        if kind == "refused":
+            return self._refused(world, who, what)
+        if kind == "done":
+            history.set(("over", what))
+            if ("committed", what) not in history:
+                return f"I2: {who} was told that {what} is done, and it never was"
+        elif kind == "stopped":
+            history.set(("over", what))
+        elif kind == "ended":
+            history.set(("over", what))
+            if self._stands(world, what):
+                return f"I2: {who} was told that it gave {what} back, and still has it"
+        elif kind == "lost":
+            history.set(("over", what))
+            history.set(("lost", what))
+            if world.exists(f"{DONE}/{what}"):
+                return f"I2: {who} was told that it lost {what}, and its commit stands"
+            if self._stands(world, what):
+                return f"I2: {who} was told that it lost {what}, and it stands"
+        return None
+
+    def _stands(self, world: SimWorld, stem: str) -> bool:
+        return world.exists(f"{stem}.{CLAIMED}") or world.exists(f"{stem}.{HELD}")
+
+    def _refused(self, world: SimWorld, who: str, ident: str) -> str | None:
+        """A producer that is told that the id exists has not begun its life itself."""
+        for path in world.files():
+            if path.startswith(f".dibs/known/{ident}."):
+                nonce = world.data(path)[:10].decode()
+                if nonce in (minted(who, n) for n in range(1, 9)):
+                    return f"I3: {who} was told that {ident} exists, and it is its own nonce"
+        return None
+
+    # -- plain claims ------------------------------------------------------------------------
+
+    def _shell(self, world: SimWorld, history: History, step: Step) -> None:
+        """Keep what a plain worker may believe: ("plain", payload) -> (who, until)."""
+        op, path = (*step.call, "", "")[:2]
+        if not step.call or step.fault not in ("", LOST, LANDED):
+            return
+        until = world.elapsed + int(PLAIN_TTL * SECOND)
+        if op == "rename" and world.moved:
+            task = read(step.call[2])
+            if task is not None:
+                data = world.data(task.name)
+                if ".claimed" in path:
+                    # A plain reaper: whoever claims at once cannot be told from who had it.
+                    history.set(("muddled", data))
+                if ("muddled", data) not in history:
+                    history.set(("plain", data), (step.actor, until * task.plain))
+        elif path.endswith(".lock"):
+            files = world.files()
+            # A janitor promises to see a beat until it has taken the lock.
+            opened = type(step.result) is Half
+            stands = {world.data(p) for p in files if is_plain(p) or (opened and taken(p, files))}
+            for key, value in history.items():
+                if key[0] != "plain" or ("muddled", key[1]) in history:
+                    continue
+                alive = value[1] > world.elapsed
+                if value[0] != step.actor:
+                    if alive:  # a zombie's heartbeat under somebody else's claim
+                        history.set(("muddled", key[1]))
+                    continue
+                if op == "write" and (alive or key[1] in stands):
+                    history.set(key, (step.actor, until))
+                elif op == "unlink" and alive:
+                    history.set(("finished", key[1]))
+
+    def _waits_again(self, world: SimWorld, history: History, step: Step, task: Task) -> str | None:
+        """Plain claims go back neither early nor after their worker finished them."""
+        if self.roles.get(step.actor) in _SHELLS:
+            return None
+        payload = world.data(task.name)
+        if payload in self.parked:
+            return f"I6: {task.name} was handed back too often, and waits again"
+        if ("muddled", payload) in history:
+            return None
+        if ("finished", payload) in history:
+            return f"I3: {task.name} revives a finished task"
+        who, until = history.get(("plain", payload), ("", 0))
+        crashed = who in history.results and history.results[who].kind == "crashed"
+        if until > world.elapsed and not crashed:
+            left = (until - world.elapsed) / SECOND
+            return f"I4: {step.actor} gave {task.name} back, and {who} beat: {left:g} s are left"
+        return None
+
+    # -- the end -----------------------------------------------------------------------------
+
+    def final(
+        self, world: SimWorld, history: History, results: Mapping[str, Outcome]
+    ) -> str | None:
+        """Once everybody is gone, a janitor leaves nothing half done."""
+        if self.served and all(outcome.kind == "returned" for outcome in results.values()):
+            told = [outcome.value for outcome in results.values()]
+            if "done" not in told:
+                return f"I6: nobody got the task: {told}"
+        rest = settled(world, self.options)
+        where: dict[bytes, list[str]] = {}
+        ids: dict[str, str] = {}
+        for path, data in rest.files.items():
+            wrong = None
+            if not path.startswith(self.litter or "\0"):
+                wrong = self._resting(history, path, ids)
+            if wrong is not None:
+                return f"I6: in the end {wrong}; {', '.join(rest.errors)}"
+            if holds_payload(path) and data:
+                where.setdefault(data, []).append(path)
+        for key, _ in history.items():
+            must = key[0] == "must" and ("removed", key[1]) not in history
+            if must and len(where.get(key[1], ())) != 1:
+                return f"I3: in the end {key[1]!a} is in {where.get(key[1], 'no place')}"
+            if key[0] != "finished" or ("muddled", key[1]) in history:
+                continue
+            if any("/" not in p for p in where.get(key[1], ())):
+                return f"I3: in the end the finished {key[1]!a} waits again as {where[key[1]]}"
+        return None
+
+    def _resting(self, history: History, path: str, ids: dict[str, str]) -> str | None:
+        """Why a path may not be there when all is quiet."""
+        for folder in ("claims", "new", "aside"):
+            if path.startswith(f".dibs/{folder}/"):
+                return f"{path} is left over"
+        task = read(path)
+        if task is None:
+            return f"{path} is left over" if path.endswith(".lock") else None
+        if task.state in (CLAIMED, HELD):
+            return f"{path} is claimed for ever"
+        if task.state in (AVAILABLE, FREE):
+            if task.id in ids and task.id not in self.doubled:
+                return f"{task.id} has two names, {ids[task.id]} and {path}: nobody may claim it"
+            ids[task.id] = path
+            shells_only = task.id in self.plain and ("hardened", task.id) not in history
+            if shells_only and path != f"{task.id}.{AVAILABLE}":
+                return f"{path} is a name that no plain worker sees"
+        return None

@@ -1,0 +1,12 @@
+"""The shipped code with one thing broken: each must be caught, or the explorer is blind to it."""
+
+from __future__ import annotations
+
+from . import mutants_claims, mutants_lives, mutants_plain
+from .mutant import Mutant
+
+MUTANTS: list[Mutant] = [
+    *mutants_claims.MUTANTS,
+    *mutants_plain.MUTANTS,
+    *mutants_lives.MUTANTS,
+]

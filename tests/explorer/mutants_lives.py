@@ -1,0 +1,167 @@
+"""Faults in how ids are added and forgotten, and in how the clock is read."""
+
+from __future__ import annotations
+
+from . import scenes_add as add
+from . import scenes_locks as locks
+from . import scenes_time as times
+from .mutant import Mutant, mutant
+
+_INODE = ".dibs/past/inode"
+
+MUTANTS: list[Mutant] = [
+    mutant(
+        "a slow adder reports success",
+        "A janitor took its payload for a dead adder's and removed it.",
+        add.SLOW,
+        (
+            "adding:add",
+            "port.boottime() - start > DRAFT_AGE // 2 * SECOND",
+            "False",
+        ),
+    ),
+    mutant(
+        "EEXIST is somebody else's",
+        "A link that was made and answered EEXIST: the adder cleans up its own task.",
+        add.TWINS,
+        ("adding:_begin", "life.nonce == nonce", "False"),
+    ),
+    mutant(
+        "adding skips `known/`",
+        "Two producers add one id, one after the other.",
+        add.TWINS_AND_WORKER,
+        ("adding:add", "_begin(store, ident, nonce, priority)", "Life(0, nonce, Stamp())"),
+    ),
+    mutant(
+        "a new life begins at fence 0",
+        "What `gone/` says of the lives before is not used.",
+        add.LIVES,
+        ("adding:_begin", "number + 1, max(fence, gone)", "number + 1, -1"),
+    ),
+    mutant(
+        "a purge forgets the fence",
+        "Done, purged, added again: fence 1 is granted twice.",
+        add.LIVES,
+        (
+            "adding:purge",
+            'store.write(f"{PAST}/{names.escape(task.id)}.f{task.fence}", b"")',
+            "pass",
+        ),
+        ("adding:forget", "purged <= before", "False"),
+    ),
+    mutant(
+        "forgetting does not look at `new/`",
+        "An adder is between its two steps: its life is ended before it is published.",
+        add.FORGET_ADDED,
+        ("adding:forget", "life.nonce and store.there(draft)", "False"),
+    ),
+    mutant(
+        "forgetting unlinks `known/`",
+        "By a name that two lives share: the second of two forgets ends the life after.",
+        add.FORGETS,
+        (
+            "adding:forget",
+            'make_whole(store, f"{GONE}/{names.escape(ident)}.{life.number}", '
+            'f"{fence}\\n".encode())',
+            'store.drop(f"{KNOWN}/{names.escape(ident)}.{life.number}")',
+        ),
+    ),
+    mutant(
+        "a janitor publishes whatever lies in `new/`",
+        "A payload whose adder never got its id.",
+        add.STRAY,
+        ("checkup:settle_draft", "life is None or life.nonce != nonce", "life is None"),
+    ),
+    mutant(
+        "a dead adder's lock is published as a task",
+        "Workers claim what was meant to be a lock.",
+        locks.ADDER_DIED,
+        (
+            "checkup:settle_draft",
+            "names.waiting_name(ident, life.stamp, state)",
+            "names.waiting_name(ident, life.stamp)",
+        ),
+    ),
+    mutant(
+        "publishing over what a shell offered",
+        "The shell's payload is replaced.",
+        add.SLOW_OFFERED,
+        ("adding:publish", "store.move(draft, name, keep=True)", "store.move(draft, name)"),
+    ),
+    mutant(
+        "publishing beside a plain claim",
+        "The next plain worker's `mv` replaces the file of the first.",
+        add.SHADOW,
+        ("adding:publish", "if store.there(other):", "if False:"),
+    ),
+    mutant(
+        "ENOENT proves a shared destination",
+        "A janitor removed the draft, and a shell's file at its name is taken for it.",
+        add.SLOW_OFFERED,
+        ("store:Store.move", "landed = not keep", "landed = True"),
+    ),
+    mutant(
+        "EEXIST proves a shared destination",
+        "The file in the way is taken for one's own, because the draft is gone by then.",
+        add.SLOW_OFFERED,
+        ("store:Store.move", "(errno.ENOENT, errno.EEXIST)", "(errno.ENOENT,)"),
+    ),
+    mutant(
+        "a payload is known by its inode",
+        "An editor that writes a new file blocks the task for ever.",
+        add.EDITOR,
+        (
+            "adding:add",
+            "    task = names.read(name)\n",
+            "    task = names.read(name)\n"
+            f"    store.write('{_INODE}', b'%d' % port.stat(name).ino)\n",
+        ),
+        (
+            "claims:take",
+            "    stamp = task.stamp._replace",
+            f"    known = store.port.read('{_INODE}', 20)[0]\n"
+            "    if int(known) != store.port.stat(task.name).ino:\n        return None\n"
+            "    stamp = task.stamp._replace",
+        ),
+    ),
+    mutant(
+        "one hasty look",
+        "A clock that nobody can vouch for is believed at once.",
+        times.HASTY,
+        ("clock:patience", "else max(0.0, 0.8 * ttl - watched)", "else 0.0"),
+    ),
+    mutant(
+        "two looks at the beat",
+        "With the clock set back a beat does not change the newest time.",
+        times.BACK,
+        (
+            "clock:Clock.patience",
+            "    look = self._looks.get(stem)\n",
+            "    pulse = beat\n    look = self._looks.get(stem)\n",
+        ),
+    ),
+    mutant(
+        "a look is dated before it was made",
+        "The pass began long before it came to this claim.",
+        times.DATED,
+        ("clock:Clock.patience", "Look(pulse, self._port.boottime())", "Look(pulse, now.boot)"),
+    ),
+    mutant(
+        "the clock is vouched for once",
+        "It is set between the probe and the look at the claim.",
+        times.STEPPED,
+        ("clock:Clock.patience", "not vouches(self._samples, self.now(), ttl)", "False"),
+    ),
+    mutant(
+        "any old sample vouches",
+        "Whether the two clocks advanced alike is not asked.",
+        times.STEPPED,
+        ("clock:vouches", "> slack:\n            return False", "> slack:\n            pass"),
+    ),
+    mutant(
+        "slow samples vouch",
+        "Where a process slept between its two clocks, they say nothing.",
+        times.SLOW,
+        ("clock:Clock.now", "if quick and ", "if "),
+    ),
+]

@@ -1,0 +1,206 @@
+"""Runs scenarios and mutants over a few processes, and says what was explored."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import multiprocessing
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from typing import TypeVar
+
+from . import engine
+from .engine import Figures
+from .mutants import MUTANTS
+from .scenario import Scenario, Violation
+from .scenarios import SCENARIOS
+
+SECONDS = 120.0
+FULL_SECONDS = 1800.0
+_FOR_MUTANTS = 0.4
+"""The most that mutants may take of the time; what they leave goes to the scenarios."""
+_FOR_ALL = 0.6
+"""The part of its time that a merging search has before walks take over."""
+
+T = TypeVar("T")
+
+
+@dataclass
+class Explored:
+    """What became of one scenario."""
+
+    name: str
+    mode: str
+    figures: Figures | None
+    story: str = ""
+
+    def line(self) -> str:
+        done = self.figures
+        if done is None:
+            return f"{self.name}: VIOLATION"
+        text = f"{self.name}: {self.mode}, {done.schedules:,} schedules"
+        if done.merged:
+            word = "repeated" if self.mode == "random" else "merged"
+            text += f", {done.merged:,} {word}"
+        if done.covers > done.schedules:
+            text += f", standing for {_large(done.covers)}"
+        if done.cut:
+            text += f", {done.cut:,} cut"
+        if done.walked:
+            text += f", {done.walked:,} walks besides"
+        text += f", {done.steps:,} steps, {done.seconds:.1f} s"
+        return text + (", exhausted" if done.exhausted else "")
+
+
+@dataclass
+class Tried:
+    """What became of one mutant."""
+
+    name: str
+    by: str
+    message: str
+    story: str
+    cost: int
+    seconds: float
+
+    def line(self) -> str:
+        if not self.by:
+            return f"mutant {self.name}: NOT CAUGHT in {self.seconds:.1f} s"
+        return (
+            f"mutant {self.name}: caught in {self.seconds:.1f} s by {self.by} "
+            f"(cost {self.cost}): {self.message}"
+        )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command; 1 where an invariant broke or a mutant was not caught."""
+    parser = argparse.ArgumentParser(prog="python -m tests.explorer", description=__doc__)
+    parser.add_argument("--seconds", type=float, help="how long in all")
+    parser.add_argument("--full", action="store_true", help=f"{FULL_SECONDS:g} s, not {SECONDS:g}")
+    parser.add_argument("--scenario", action="append", default=[], metavar="NAME")
+    parser.add_argument("--mutant", action="append", default=[], metavar="NAME")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args(argv)
+    seconds = args.seconds or (FULL_SECONDS if args.full else SECONDS)
+    every = not args.scenario and not args.mutant
+    scenarios = [s.name for s in SCENARIOS if every or _chosen(s.name, args.scenario)]
+    mutants = [m.name for m in MUTANTS if every or _chosen(m.name, args.mutant)]
+    if not scenarios and not mutants:
+        parser.error("no scenario and no mutant has such a name")
+    # The ones that end by themselves go first, so that what they leave goes to the walks.
+    random = {s.name for s in SCENARIOS if s.mode == "random"}
+    scenarios.sort(key=lambda name: name in random)
+    return _run(scenarios, mutants, seconds, args.jobs, args.seed, tell=bool(args.mutant))
+
+
+def _run(
+    scenarios: list[str], mutants: list[str], seconds: float, jobs: int, seed: int, *, tell: bool
+) -> int:
+    began = time.monotonic()
+    share = _FOR_MUTANTS if scenarios else 1.0
+    caught = schedules = violations = 0
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_settle_in) as pool:
+
+        def tried(result: Tried) -> None:
+            nonlocal caught
+            caught += bool(result.by)
+            print(result.line(), *([result.story] if tell else []), sep="\n", flush=True)
+
+        def explored(result: Explored) -> None:
+            nonlocal schedules, violations
+            print(result.line(), flush=True)
+            if result.figures is None:
+                violations += 1
+                print(result.story, flush=True)
+            else:
+                schedules += result.figures.schedules
+
+        _share_out(pool, try_mutant, mutants, began + share * seconds, jobs, seed, tried)
+        _share_out(pool, explore, scenarios, began + seconds, jobs, seed, explored)
+    print(
+        f"schedules explored {schedules}, violations {violations}, "
+        f"mutants caught {caught} of {len(mutants)}",
+        flush=True,
+    )
+    return int(violations > 0 or caught < len(mutants))
+
+
+def _share_out(
+    pool: ProcessPoolExecutor,
+    job: Callable[[str, float, int], T],
+    names: list[str],
+    until: float,
+    jobs: int,
+    seed: int,
+    report: Callable[[T], None],
+) -> None:
+    """Each gets an even share of the time that is left when its turn comes."""
+    waiting = names.copy()
+    running: set[Future[T]] = set()
+    while waiting or running:
+        while waiting and len(running) < jobs:
+            left = max(until - time.monotonic(), 1.0)
+            share = min(left, left * jobs / (len(waiting) + len(running)))
+            running.add(pool.submit(job, waiting.pop(0), share, seed))
+        done, running = wait(running, return_when=FIRST_COMPLETED)
+        for future in done:
+            report(future.result())
+
+
+def explore(name: str, seconds: float, seed: int) -> Explored:
+    """One scenario, in the way that it asks for."""
+    scenario = _named(name)
+    try:
+        if scenario.mode == "random":
+            figures = engine.walk(scenario, seed=seed, seconds=seconds)
+        elif scenario.mode == "bounded":
+            figures = engine.explore(scenario, seconds=seconds)
+        else:
+            figures = engine.explore(scenario, seconds=seconds * _FOR_ALL)
+            if not figures.exhausted:  # depth first, the early turns come last: look there too
+                left = seconds - figures.seconds
+                figures.walked = engine.walk(scenario, seed=seed, seconds=left).schedules
+    except Violation as found:
+        return Explored(name, scenario.mode, None, str(engine.shorten(scenario, found)))
+    return Explored(name, scenario.mode, figures)
+
+
+def try_mutant(name: str, seconds: float, seed: int) -> Tried:
+    """One mutant, against the scenarios that should catch it."""
+    mutant = next(m for m in MUTANTS if m.name == name)
+    began = time.monotonic()
+    with mutant.patched():
+        for n, by in enumerate(mutant.caught_by):
+            left = seconds - (time.monotonic() - began)
+            try:
+                found = engine.hunt(
+                    _named(by), seconds=left / (len(mutant.caught_by) - n), seed=seed
+                )
+            except Violation as at_once:  # before anybody's first step
+                found = at_once
+            if found is not None:
+                took = time.monotonic() - began
+                return Tried(name, by, found.message, str(found), found.cost, took)
+    return Tried(name, "", "", "", 0, time.monotonic() - began)
+
+
+def _named(name: str) -> Scenario:
+    return next(s for s in SCENARIOS if s.name == name)
+
+
+def _chosen(name: str, wanted: list[str]) -> bool:
+    return any(part in name for part in wanted)
+
+
+def _settle_in() -> None:
+    """Remembered behaviour lives long and holds no garbage: collecting it is time lost."""
+    gc.freeze()
+    gc.set_threshold(200_000, 50, 100)
+
+
+def _large(count: int) -> str:
+    return f"{count:,}" if count < 10**9 else f"{count:.1e}"

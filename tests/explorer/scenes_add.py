@@ -1,0 +1,233 @@
+"""The lives of an id: added, forgotten, added again, by slow and by dying hands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dibs import adding
+from dibs.names import read_any
+
+from .desk import Desk, board
+from .invariants import JANITOR, OPERATOR, PLAIN, SHELL
+from .scenario import Faults
+from .scene import Part, scene
+from .scenes_claims import works
+from .shell import goes_on
+from .shell import works as plain_works
+from .simdisk import SimWorld
+from .simtree import SECOND
+
+DRAFTS = Part("jan", Desk.settle_drafts, JANITOR)
+DONE = "done/t.f3.zoe-00000000C1"
+
+
+def empty(world: SimWorld) -> None:
+    board(world)
+
+
+def adds(payload: bytes) -> Callable[[Desk], str]:
+    def play(desk: Desk) -> str:
+        desk.add("t", payload)
+        return "added"
+
+    return play
+
+
+def _staged(world: SimWorld) -> None:
+    empty(world)
+    world.folders("stage")
+    world.put("stage/two", b"two")
+
+
+def _offers(desk: Desk) -> None:
+    desk.port.rename("stage/two", "t.available", True)
+
+
+def _purges(desk: Desk) -> None:
+    done = read_any(DONE)
+    assert done is not None
+    adding.purge(desk.store, done)
+
+
+ONE, TWO = Part("pam", adds(b"one")), Part("pat", adds(b"two"))
+TWINS = scene(
+    "two producers of one id",
+    empty,
+    [ONE, TWO],
+    Faults(crashes=1, lost=1, late=1, failed=1, total=1),
+    payloads=(),
+)
+TWINS_AND_WORKER = scene(
+    "two producers of one id and workers",
+    empty,
+    [ONE, TWO, Part("ann", works), Part("bob", works)],
+    Faults(crashes=1, lost=1, total=1),
+    payloads=(),
+    mode="bounded",
+)
+SLOW = scene(
+    "a slow producer and a janitor",
+    empty,
+    [ONE, DRAFTS],
+    Faults(advances=2, advance_by=(1700.0, 3700.0), lost=1, crashes=1, total=1),
+    payloads=(),
+)
+SLOW_OFFERED = scene(
+    "a slow producer, a janitor and a shell",
+    _staged,
+    [ONE, DRAFTS, Part("sue", _offers, SHELL)],
+    Faults(advances=1, advance_by=(3700.0,)),
+    payloads=(b"two",),
+    plain=("t",),
+    doubled=("t",),
+    litter=(".dibs/new/t.",),
+)
+
+
+def _stray(world: SimWorld) -> None:
+    """A producer died before its nonce was in `known/`; another one's task is there."""
+    board(world, "t.available")
+    world.put(".dibs/known/t.0", b"00000000BB f0\n")
+    world.put(".dibs/new/t.task.00000000AA", b"stray", age=5000)
+
+
+STRAY = scene(
+    "a dead producer's payload and a janitor",
+    _stray,
+    [Part("ann", works), DRAFTS, Part("bob", works)],
+    Faults(lost=1),
+)
+
+
+def _half(world: SimWorld) -> None:
+    """A producer died after its nonce was in `known/`."""
+    board(world)
+    world.put(".dibs/known/t.0", b"00000000AA f0\n")
+    world.put(".dibs/new/t.task.00000000AA", b"one", age=5000)
+
+
+HALF = scene(
+    "a dead producer's task, two janitors and another producer",
+    _half,
+    [DRAFTS, DRAFTS._replace(name="jun"), TWO, Part("ann", works)],
+    Faults(lost=1, crashes=1, late=1, total=1),
+    mode="bounded",
+    preemptions=2,
+)
+
+
+def _quiet(world: SimWorld) -> None:
+    empty(world)
+    world.elapsed += 10 * SECOND
+
+
+def _finished(world: SimWorld) -> None:
+    board(world)
+    world.put(".dibs/known/t.0", b"00000000CC f0\n")
+    world.put(DONE, b"old")
+    world.elapsed += 10 * SECOND
+
+
+def _purged(world: SimWorld) -> None:
+    board(world)
+    world.put(".dibs/known/t.0", b"00000000CC f0\n")
+    world.put(".dibs/past/t.f3", b"")
+    world.elapsed += 10 * SECOND
+
+
+FORGET = Part("fay", Desk.forget, OPERATOR)
+
+
+def _next_life(desk: Desk) -> str:
+    """Whoever cleans up: purge, forget, add again."""
+    _purges(desk)
+    desk.forget()
+    desk.add("t", b"one")
+    return "added"
+
+
+LIVES = scene(
+    "purged, forgotten, added again",
+    _finished,
+    [Part("op", _next_life, OPERATOR), Part("ann", works)],
+    Faults(lost=1, failed=1, crashes=1, total=1),
+    payloads=(b"old",),
+    mode="bounded",
+)
+FORGETS = scene(
+    "two forgets around an add",
+    _purged,
+    [FORGET, FORGET._replace(name="flo"), ONE, TWO],
+    payloads=(),
+    mode="bounded",
+    preemptions=2,
+)
+FORGET_ADDED = scene(
+    "a forget while it is being added",
+    _quiet,
+    [ONE, FORGET, TWO],
+    Faults(crashes=1),
+    payloads=(),
+    mode="bounded",
+)
+RACE_SHELL = scene(
+    "a shell offers the id that is being added",
+    _staged,
+    [ONE, Part("sue", _offers, SHELL), Part("ann", works), Part("bob", works)],
+    payloads=(b"two",),
+    plain=("t",),
+    doubled=("t",),
+    litter=(".dibs/new/t.",),
+    mode="bounded",
+)
+
+
+def _plain_holds(world: SimWorld) -> None:
+    board(world, "t.claimed")
+    world.put("t.lock", b"1700000000 ann\n")
+
+
+SHADOW = scene(
+    "a plain claim of the id that is being added",
+    _plain_holds,
+    [
+        TWO,
+        Part("ann", lambda d: goes_on(d, "t.claimed", "t.lock"), PLAIN),
+        Part("bob", plain_works, PLAIN),
+    ],
+    Faults(lost=1),
+    plain=("t",),
+    doubled=("t",),
+    litter=(".dibs/new/t.",),
+)
+
+
+def _edits(desk: Desk) -> None:
+    """An editor writes a new file and renames it over the old one."""
+    desk.port.create("stage/new", b"new")
+    if "t.available" in desk.port.names(""):
+        desk.port.rename("stage/new", "t.available")
+
+
+def _staged_for_edits(world: SimWorld) -> None:
+    empty(world)
+    world.folders("stage")
+
+
+def _lives_with_an_editor(desk: Desk) -> str:
+    desk.add("t", b"one")
+    _edits(desk)
+    return works(desk)
+
+
+EDITOR = scene(
+    "an editor replaces the file",
+    _staged_for_edits,
+    [Part("pam", _lives_with_an_editor, SHELL)],
+    payloads=(),
+    served=True,
+)
+SCENARIOS = [
+    *(TWINS, SLOW, SLOW_OFFERED, STRAY, SHADOW, EDITOR),
+    *(TWINS_AND_WORKER, HALF, LIVES, FORGETS, FORGET_ADDED, RACE_SHELL),
+]

@@ -1,0 +1,107 @@
+"""Named locks: the first acquire, one owner text, no attempts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dibs import locks
+
+from .desk import SETTINGS, Desk, Options, board, claimed
+from .scenario import Faults
+from .scene import Part, scene
+from .scenes_add import DRAFTS
+from .scenes_claims import REAPER
+from .simdisk import SimWorld
+
+LEASE = "l.f9.ann-00000000A1"
+
+
+def acquires(owner: str = "", pid: int = 0, *, release: bool = True) -> Callable[[Desk], str]:
+    def play(desk: Desk) -> str:
+        claim = desk.mine(locks.acquire(desk.store, "l", desk.terms(owner=owner, pid=pid)))
+        assert claim is not None
+        if release:
+            desk.release(claim)
+        return "done"
+
+    return play
+
+
+def _nothing(world: SimWorld) -> None:
+    board(world)
+
+
+def _free(world: SimWorld) -> None:
+    board(world)
+    world.put("l.free", b"")
+    world.put("proc/h1-7", b"1")
+    world.put("proc/h1-8", b"1")
+
+
+def _dead_adder(world: SimWorld) -> None:
+    board(world)
+    world.put(".dibs/known/l.0", b"00000000AA f0\n")
+    world.put(".dibs/new/l.lock.00000000AA", b"", age=5000)
+
+
+def _leased(world: SimWorld) -> None:
+    board(world)
+    claimed(world, LEASE, payload=b"", word="held", age=100)
+
+
+FIRST = scene(
+    "two acquire a lock that nobody ever had",
+    _nothing,
+    [Part("ann", acquires()), Part("bob", acquires())],
+    Faults(crashes=1, lost=1, total=1),
+    payloads=(),
+    locks=("l",),
+    mode="bounded",
+)
+FIRST_THREE = scene(
+    "three acquire a lock that nobody ever had",
+    _nothing,
+    [
+        Part("ann", acquires()),
+        Part("bob", acquires()),
+        Part("cyd", acquires(release=False)),
+        DRAFTS,
+    ],
+    Faults(crashes=1, lost=1, late=1, torn=1, total=2, advances=1, advance_by=(3700.0,)),
+    payloads=(),
+    locks=("l",),
+    mode="random",
+)
+ADDER_DIED = scene(
+    "the first to acquire a lock died",
+    _dead_adder,
+    [DRAFTS, Part("ann", acquires()), Part("bob", acquires())],
+    Faults(lost=1, crashes=1, total=1),
+    payloads=(),
+    locks=("l",),
+    mode="bounded",
+)
+SAME_TEXT = scene(
+    "two processes with one owner text acquire a lock",
+    _free,
+    [
+        Part("ann", acquires("svc", 7, release=False)),
+        Part("bob", acquires("svc", 8, release=False)),
+        REAPER,
+    ],
+    Faults(lost=1, advances=1, advance_by=(9.0, 11.0)),
+    payloads=(),
+    locks=("l",),
+    mode="bounded",
+)
+LIMIT = scene(
+    "a lock that expires again and again",
+    _leased,
+    [REAPER, Part("bob", acquires(release=False)), REAPER._replace(name="jun")],
+    Faults(advances=1, advance_by=(11.0,), lost=1),
+    options=Options(SETTINGS._replace(max_attempts=1)),
+    payloads=(),
+    locks=("l",),
+    mode="bounded",
+)
+SCENARIOS = [FIRST, ADDER_DIED, SAME_TEXT, LIMIT, FIRST_THREE]

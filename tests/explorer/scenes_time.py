@@ -1,0 +1,149 @@
+"""Clocks that step, and what janitors may conclude from them: with the shipped clock throughout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .desk import Desk, Options
+from .invariants import JANITOR
+from .scenario import Faults
+from .scene import Part, scene
+from .scenes_claims import MINE, held, one
+from .simdisk import SimWorld
+
+SHIPPED = Options(steady=False)
+STEPS = (15.0, -15.0)
+
+
+def passes(*pauses: float) -> Callable[[Desk], None]:
+    """A janitor that comes by again and again."""
+
+    def play(desk: Desk) -> None:
+        desk.reap()
+        for pause in pauses:
+            desk.port.sleep(pause)
+            desk.reap()
+
+    return play
+
+
+def beating(times: int, every: float = 3.5) -> Callable[[Desk], str]:
+    """An owner that keeps its deadline."""
+
+    def play(desk: Desk) -> str:
+        claim = desk.holds(MINE)
+        for _ in range(times):
+            desk.port.sleep(every)
+            desk.beat(claim)
+        return "beat"
+
+    return play
+
+
+def _looks_and_reaps(desk: Desk) -> None:
+    desk.store.clock.now()
+    desk.port.sleep(11.0)
+    desk.reap()
+
+
+HASTY = scene(
+    "the clock steps between two hasty looks",
+    held,
+    [Part("ann", beating(1), mortal=False), Part("jan", passes(0.5), JANITOR)],
+    Faults(steps=1, step_by=STEPS, failed=1),
+    options=SHIPPED,
+)
+BACK = scene(
+    "the clock is set back under a beating owner",
+    held,
+    [Part("ann", beating(3), mortal=False), Part("jan", passes(12.5), JANITOR)],
+    Faults(steps=1, step_by=STEPS),
+    options=SHIPPED,
+)
+WITNESS = scene(
+    "a witness of the clock, and its heirs",
+    held,
+    [
+        Part("ann", beating(3), mortal=False),
+        Part("jan", passes(6.0), JANITOR),
+        Part("jun", passes(6.0), JANITOR),
+    ],
+    Faults(steps=1, step_by=STEPS, advances=1, advance_by=(2.0,)),
+    options=SHIPPED,
+    mode="bounded",
+    preemptions=2,
+)
+VOUCHED = scene(
+    "a janitor that has watched the clock for long",
+    held,
+    [Part("ann", beating(3), mortal=False), Part("jan", passes(4.0, 4.0, 4.0), JANITOR)],
+    Faults(steps=1, step_by=STEPS),
+    options=SHIPPED,
+)
+
+
+def _comes_late(desk: Desk) -> None:
+    desk.port.sleep(13.0)
+    desk.claim()
+
+
+HOSTS = scene(
+    "three hosts and a clock that steps",
+    held,
+    [
+        Part("ann", beating(3), mortal=False),
+        Part("jan", passes(4.0, 8.5, 4.0), JANITOR),
+        Part("far", passes(8.5, 4.0), JANITOR, host="h2"),
+        Part("bob", _comes_late),
+    ],
+    Faults(steps=1, step_by=(15.0, -15.0, 4000.0), advances=2, advance_by=(3.0, 15.0), lost=1),
+    options=SHIPPED,
+    mode="random",
+)
+
+
+DATED = scene(
+    "a pass over the claims that takes long",
+    held,
+    [Part("ann", beating(3), mortal=False), Part("jan", passes(4.0), JANITOR)],
+    Faults(steps=1, step_by=(15.0,)),
+    options=SHIPPED,
+)
+STEPPED = scene(
+    "the clock is set between the probe and the claim",
+    one,
+    [Part("bob", Desk.grab), Part("jan", Desk.reap, JANITOR)],
+    Faults(steps=1, step_by=STEPS, crashes=1),
+)
+SLOW = scene(
+    "a process sleeps between its two clocks",
+    one,
+    [Part("bob", Desk.grab), Part("jan", _looks_and_reaps, JANITOR)],
+    Faults(steps=1, step_by=(15.0,), advances=1, advance_by=(15.0,)),
+    options=SHIPPED,
+)
+
+
+def _folderless(world: SimWorld) -> None:
+    world.folders(".dibs/journal", "proc")
+    world.put("t.available", b"one")
+
+
+def _first(desk: Desk) -> str:
+    claim = desk.claim()
+    if claim is None:
+        return "nothing"
+    desk.done(claim)
+    return "done"
+
+
+BARE = scene(
+    "a directory that was never a board",
+    _folderless,
+    [Part("ann", _first), Part("bob", _first)],
+    Faults(crashes=1, lost=1, total=1),
+    options=Options(steady=False, ready=False),
+    mode="bounded",
+    preemptions=2,
+)
+SCENARIOS = [HASTY, BACK, STEPPED, SLOW, DATED, VOUCHED, WITNESS, BARE, HOSTS]

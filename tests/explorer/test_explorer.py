@@ -1,0 +1,39 @@
+"""The shipped code under the explorer: what CI explores, and every mutant caught."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SECONDS = 180
+SCHEDULES = 200_000
+_match_end = re.compile(
+    r"schedules explored (\d+), violations (\d+), mutants caught (\d+) of (\d+)"
+).fullmatch
+
+
+@pytest.mark.timeout(2 * SECONDS)
+def test_the_shipped_code_keeps_the_law_and_every_mutant_breaks_it(
+    request: pytest.FixtureRequest,
+) -> None:
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.explorer", "--seconds", str(SECONDS)],
+        cwd=root,
+        env={"PYTHONPATH": f"{root / 'core'}", "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    last = done.stdout.splitlines()[-1] if done.stdout else ""
+    found = _match_end(last)
+    assert done.returncode == 0, f"{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+    assert found, last
+    explored, violations, caught, mutants = map(int, found.groups())
+    with request.getfixturevalue("capsys").disabled():
+        print(f"\n{last}")
+    assert violations == 0
+    assert caught == mutants > 30
+    assert explored >= SCHEDULES

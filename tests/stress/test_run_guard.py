@@ -1,0 +1,280 @@
+"""`dibs run` when it dies, stops, loses its claim or its disk: the work ends before the lease."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.filesystems import mounts
+from tests.stress.running import (
+    DIBS,
+    ENV,
+    Site,
+    alive,
+    ended,
+    events,
+    guard_of,
+    marked,
+    site,
+    until,
+)
+
+TTL = 2.0
+WORK = "note('child')\nwhile True: time.sleep(60)"
+STUBBORN = (
+    f"signal.signal(signal.SIGTERM, signal.SIG_IGN)\nif os.fork(): os.wait()\nos.setsid()\n{WORK}"
+)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Site]:
+    with site(tmp_path / "board") as found:
+        yield found
+
+
+class Watcher(threading.Thread):
+    """Notes when the last process of a claim was gone."""
+
+    def __init__(self, claim: str) -> None:
+        super().__init__(daemon=True)
+        self._claim = claim
+        self.gone = 0.0
+        self.start()
+
+    def run(self) -> None:
+        while marked(self._claim):
+            time.sleep(0.02)
+        self.gone = time.time()
+
+
+def outlived(place: Site, silenced: Callable[[], None]) -> float:
+    """How much of its lease was left when the last of a claim's processes had ended."""
+    claim = place.state("a")
+    record = place.path / ".dibs/claims" / claim.stem
+    watcher = Watcher(claim.stem)
+    silenced()
+    beat = record.stat().st_mtime
+    with suppress(FileNotFoundError):
+        while watcher.is_alive():
+            beat = max(beat, record.stat().st_mtime)
+            time.sleep(0.01)
+    watcher.join()
+    return beat + TTL - watcher.gone
+
+
+@pytest.mark.parametrize("work", [WORK, STUBBORN])
+def test_a_run_that_is_killed_leaves_no_work_and_gives_its_claim_back(
+    place: Site, work: str
+) -> None:
+    place.board.add("a")
+    run = place.run("--ttl", "2", *place.python(work))
+    child = place.pid("child")
+    guard = guard_of(run.pid)
+    assert outlived(place, run.kill) > 0
+    assert not alive(child)
+    until(lambda: not alive(guard))
+    assert place.state("a").name == "a.f1a1.available"
+    assert place.reasons("a", "fail") == ["dibs run was killed"]
+
+
+def test_a_run_that_is_killed_at_any_moment_of_its_start_leaves_no_work(place: Site) -> None:
+    place.board.add("a", priority=9)
+    place.path.joinpath(".dibs/board.toml").write_text("max_attempts = 1000\n")
+    for step in range(24):
+        run = place.run("--ttl", "2", *place.python(WORK))
+        time.sleep(0.03 + step * 0.005)  # the moment is what is tried here
+        claim = place.state("a")
+        run.kill()
+        run.wait()
+        until(lambda: place.board.reap() and not place.state("a").live)
+        assert marked(claim.stem) == set()
+
+
+def test_a_run_that_is_stopped_past_its_ttl_is_no_owner_any_more(place: Site) -> None:
+    place.board.add("a")
+    run = place.run("--ttl", "2", *place.python(STUBBORN))
+    child = place.pid("child")
+    assert outlived(place, lambda: run.send_signal(signal.SIGSTOP)) > 0
+    assert not alive(child)
+    (given,) = until(lambda: place.board.reap().given_back)
+    run.send_signal(signal.SIGCONT)
+    _, err = ended(run, 5)
+    assert b"could not be renewed in time" in err
+    assert place.state("a") == given
+
+
+def test_a_stopped_runs_commit_is_refused_even_when_nobody_took_its_task(place: Site) -> None:
+    place.board.add("a")
+    program = "note('child')\nwhile not os.path.exists(f'{notes}/go'): time.sleep(0.01)"
+    run = place.run("--ttl", "1", *place.python(program))
+    child = place.pid("child")
+    run.send_signal(signal.SIGSTOP)
+    (place.notes / "go").touch()
+    until(lambda: not alive(child))
+    claim = place.state("a")
+    age = until(lambda: (facts := place.board.facts(claim)) and time.time() - facts.beat / 1e9 > 1)
+    assert age
+    run.send_signal(signal.SIGCONT)
+    ended(run, 5)
+    assert place.state("a") == claim
+
+
+def test_all_stopped_together_the_work_is_ended_as_soon_as_they_go_on(place: Site) -> None:
+    """As after a suspend, when the boot-time clock has run on and nobody could act on it."""
+    place.board.add("a")
+    run = place.run("--ttl", "1", *place.python(STUBBORN))
+    child = place.pid("child")
+    pids = [run.pid, guard_of(run.pid), child]
+    claim = place.state("a").stem
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    until(lambda: place.board.reap().given_back)
+    for pid in pids:
+        os.kill(pid, signal.SIGCONT)
+    until(lambda: not marked(claim), 1.0)
+    ended(run, 5)
+
+
+def test_a_guard_that_is_killed_is_replaced(place: Site) -> None:
+    place.board.add("a")
+    run = place.run("--ttl", "2", *place.python(STUBBORN))
+    child = place.pid("child")
+    first = guard_of(run.pid)
+    os.kill(first, signal.SIGKILL)
+    until(lambda: not alive(first))
+    second = guard_of(run.pid)
+    assert second != first
+    assert outlived(place, run.kill) > 0
+    assert not alive(child)
+    until(lambda: not alive(second))
+    assert place.state("a").name == "a.f1a1.available"
+
+
+def test_the_guard_is_gone_when_the_run_is(place: Site) -> None:
+    place.board.add("a")
+    run = place.run(*place.python("note('up')\nsys.stdin.read()"), stdin=subprocess.PIPE)
+    place.pid("up")
+    guard = guard_of(run.pid)
+    ended(run, 0)
+    assert not alive(guard)
+
+
+def test_a_claim_that_is_released_by_force_ends_the_work_at_the_next_beat(place: Site) -> None:
+    place.board.add("a")
+    run = place.run("--ttl", "2", "--log-json", "--loop", *place.python(STUBBORN))
+    child = place.pid("child")
+    claim = place.state("a")
+    start = time.monotonic()
+    freed = place.board.force_release(claim.stem, "stuck")
+    _, err = ended(run, 5)
+    assert time.monotonic() - start < TTL
+    assert not alive(child)
+    assert events(err)[-1]["event"] == "lost"
+    assert place.state("a") == freed, "what was lost is never quietly claimed again"
+
+
+def test_a_commit_after_a_forced_release_is_refused(place: Site) -> None:
+    place.board.add("a")
+    program = "note('child')\nwhile not os.path.exists(f'{notes}/go'): time.sleep(0.01)"
+    run = place.run(*place.python(program))
+    place.pid("child")
+    freed = place.board.force_release(place.state("a").stem, "stuck")
+    (place.notes / "go").touch()
+    ended(run, 5)
+    assert place.state("a") == freed
+
+
+def test_a_board_that_is_away_for_a_moment_costs_nothing(place: Site) -> None:
+    place.board.add("a")
+    program = "note('child')\nwhile not os.path.exists(f'{notes}/go'): time.sleep(0.01)"
+    run = place.run("--ttl", "3", *place.python(program))
+    place.pid("child")
+    away = place.path.with_name("away")
+    for _ in range(4):
+        place.path.rename(away)
+        time.sleep(0.6)
+        away.rename(place.path)
+        time.sleep(0.6)
+    place.path.rename(away)
+    (place.notes / "go").touch()  # it ends while its board is away
+    time.sleep(0.3)
+    away.rename(place.path)
+    ended(run, 0)
+    assert place.state("a").state == "done"
+
+
+def test_a_board_that_stays_away_ends_the_work_before_the_lease(place: Site) -> None:
+    place.board.add("a")
+    run = place.run("--ttl", "2", *place.python(STUBBORN))
+    child = place.pid("child")
+    away = place.path.with_name("away")
+    (claim,) = place.board.find("a")
+    watcher = Watcher(claim.stem)
+    place.path.rename(away)
+    beat = (away / ".dibs/claims" / claim.stem).stat().st_mtime
+    ended(run, 5)
+    watcher.join()
+    assert beat + TTL - watcher.gone > 0
+    assert not alive(child)
+    away.rename(place.path)
+    assert place.state("a") == claim
+
+
+def test_a_full_disk_keeps_nobody_from_beating_and_committing(tmp_path: Path) -> None:
+    if reason := mounts.why_not():
+        pytest.skip(f"A FULL DISK WAS NOT TRIED: {reason}")
+    with mounts.tmpfs(tmp_path, "size=256k") as mount, site(mount / "board") as place:
+        notes = tmp_path / "notes"
+        notes.mkdir()
+        place.notes = notes
+        place.board.add("a")
+        program = "note('child')\nwhile not os.path.exists(f'{notes}/go'): time.sleep(0.01)"
+        run = place.run("--ttl", "1", "--log-json", *place.python(program))
+        place.pid("child")
+        with suppress(OSError), (mount / "filler").open("wb", buffering=0) as filler:
+            while True:
+                filler.write(b"x" * 4096)
+        with pytest.raises(OSError, match="No space"):
+            (mount / "more").write_bytes(b"x" * 4096)
+        beats: set[int] = set()
+        until(lambda: beats.add(_pulse(place)) or len(beats) > 3)  # type: ignore[func-returns-value]
+        (notes / "go").touch()
+        _, err = ended(run, 0)
+        assert [e["event"] for e in events(err)].count("renewed") >= 3
+        assert place.state("a").state == "done"
+
+
+def _pulse(place: Site) -> int:
+    facts = place.board.facts(place.state("a"))
+    assert facts is not None
+    return facts.pulse
+
+
+def test_a_run_within_a_run_ends_with_it(place: Site) -> None:
+    place.board.add("outer")
+    place.board.add("inner")
+    inner = [*DIBS, "-d", str(place.path), "run", "inner", "--ttl", "2", *place.python(STUBBORN)]
+    run = place.run("outer", "--ttl", "2", "--", *inner)
+    child = place.pid("child")
+    claims = [place.state(name).stem for name in ("inner", "outer")]
+    run.send_signal(signal.SIGTERM)
+    until(lambda: not place.state("outer").live)
+    assert [marked(claim) for claim in claims] == [set(), set()]
+    assert not alive(child)
+    ended(run, 143)
+    until(lambda: place.state("inner").state == "available")
+
+
+def test_a_command_can_use_its_claim_from_within(place: Site) -> None:
+    place.board.add("a")
+    line = " ".join([*DIBS, "-d", str(place.path), "verify", "$DIBS_CLAIM"])
+    ended(place.run("--", "sh", "-c", line, env=ENV), 0)
+    assert place.state("a").state == "done"

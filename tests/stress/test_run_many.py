@@ -1,0 +1,231 @@
+"""`dibs run` in a loop, several at a time, waiting, under a lock, and what it tells of it."""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.stress.running import Site, alive, ended, events, site, until
+
+EVENT = {"v", "n", "event", "id", "kind", "claim", "fence", "ttl"}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Site]:
+    with site(tmp_path / "board") as found:
+        yield found
+
+
+def test_a_loop_takes_the_next_until_none_is_left(place: Site) -> None:
+    for name in "abc":
+        place.board.add(name)
+    out, _ = ended(place.run("--loop", "--", "sh", "-c", "echo $DIBS_ID"), 0)
+    assert out == b"a\nb\nc\n"
+    assert {place.state(name).state for name in "abc"} == {"done"}
+    ended(place.run("--loop", "--", "true"), 4)
+
+
+def test_a_loop_goes_on_after_a_failure_and_ends_with_its_code(place: Site) -> None:
+    place.path.joinpath(".dibs/board.toml").write_text("max_attempts = 1\n")
+    for name in "abc":
+        place.board.add(name)
+    ended(place.run("--loop", "--", "sh", "-c", "[ $DIBS_ID != b ] || exit 9"), 9)
+    assert [place.state(name).state for name in "abc"] == ["done", "failed", "done"]
+
+
+def test_several_jobs_work_at_once_and_never_more(place: Site) -> None:
+    names = [f"t{number}" for number in range(6)]
+    for name in names:
+        place.board.add(name)
+    program = (
+        "ident = os.environ['DIBS_ID']\nnote(ident)\n"
+        "while not os.path.exists(f'{notes}/go-{ident}'): time.sleep(0.01)\n"
+        "sys.exit(len(sys.stdin.read()))"
+    )
+    run = place.run("--jobs", "3", "--ttl", "3", *place.python(program))
+    for at, name in enumerate(names):
+        for there in names[: at + 3]:
+            place.note(there)
+        claimed = [n for n in names if place.state(n).state == "claimed"]
+        assert claimed == names[at : at + 3]
+        (place.notes / f"go-{name}").touch()
+        until(lambda name=name: place.state(name).state == "done")  # type: ignore[misc]
+    ended(run, 0)
+
+
+def test_jobs_that_are_told_to_end_all_go_back(place: Site) -> None:
+    for name in "abc":
+        place.board.add(name)
+    run = place.run("--jobs", "3", *place.python("note(os.environ['DIBS_ID'])\ntime.sleep(60)"))
+    children = [place.pid(name) for name in "abc"]
+    run.send_signal(signal.SIGTERM)
+    ended(run, 143)
+    assert not any(map(alive, children))
+    assert [place.state(name).name for name in "abc"] == [f"{n}.f1.available" for n in "abc"]
+
+
+def test_a_waiting_loop_takes_what_comes_within_a_second(place: Site) -> None:
+    run = place.run("--loop", "--wait", *place.python("note(os.environ['DIBS_ID'])"))
+    for name in "ab":
+        time.sleep(0.5)
+        place.board.add(name)
+        start = time.monotonic()
+        place.note(name)
+        assert time.monotonic() - start < 1
+    until(lambda: place.state("b").state == "done")
+    run.send_signal(signal.SIGTERM)
+    ended(run, 143)
+
+
+def test_a_wait_that_is_up_ends_the_run(place: Site) -> None:
+    start = time.monotonic()
+    ended(place.run("--wait", "1", "--", "true"), 4)
+    assert 1 <= time.monotonic() - start < 3
+    place.board.add("a")
+    ended(place.run("--loop", "--wait", "0.3", "--", "sleep", "0.5"), 0)
+
+
+def test_waiting_costs_next_to_nothing(place: Site) -> None:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    ended(place.run("--wait", "0", "--", "true"), 4)
+    start = resource.getrusage(resource.RUSAGE_CHILDREN)
+    ended(place.run("--wait", "3", "--", "true"), 4)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    own = [b.ru_utime + b.ru_stime - a.ru_utime - a.ru_stime for a, b in
+           ((before, start), (start, after))]  # fmt: skip
+    assert own[1] - own[0] < 0.05 * 3
+
+
+def test_of_fifty_runs_under_one_lock_one_runs(place: Site) -> None:
+    runs = [place.run("--lock", "nightly", *place.python("note('up')\nsys.stdin.read()"), stdin=-1)]
+    place.pid("up")
+    runs += [place.run("--lock", "nightly", "--", "true") for _ in range(49)]
+    for run in runs[1:]:
+        _, err = ended(run, 4)
+        assert b"is held by" in err
+    ended(runs[0], 0)
+    assert place.state("nightly").name == "nightly.f1.free"
+
+
+@pytest.mark.timeout(180)
+def test_fifty_runs_that_wait_for_one_lock_run_one_after_another(place: Site) -> None:
+    program = (
+        "fd = os.open(f'{notes}/inside', os.O_CREAT | os.O_EXCL)\n"
+        "time.sleep(0.02)\n"
+        "open(f'{notes}/turns', 'a').write(os.environ['DIBS_FENCE'] + '\\n')\n"
+        "os.unlink(f'{notes}/inside')\n"
+    )
+    many = [place.run("--lock", "door", "--wait", *place.python(program)) for _ in range(50)]
+    for run in many:
+        run.communicate(timeout=150)
+    assert [run.returncode for run in many] == [0] * 50
+    fences = [int(line) for line in place.note("turns").split()]
+    assert len(fences) == 50
+    assert fences == sorted(set(fences)), "one at a time, and fences only grow"
+
+
+def test_a_command_under_a_lock_that_fails_frees_it_and_passes_its_code_on(place: Site) -> None:
+    ended(place.run("--lock", "door", "--", "sh", "-c", "exit 9"), 9)
+    assert place.state("door").state == "free"
+    ended(place.run("--lock", "door", "--", "no-such-command"), 2)
+    assert place.state("door").state == "free"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["--"],
+        ["true"],
+        ["--jobs", "0", "--", "true"],
+        ["--jobs", "many", "--", "true"],
+        ["a", "--loop", "--", "true"],
+        ["a", "--lock", "door", "--", "true"],
+        ["--lock", "door", "--loop", "--", "true"],
+        ["--pid", "1", "--", "true"],
+        ["--ttl", "0", "--", "true"],
+        ["--nonsense", "--", "true"],
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_one_line(place: Site, wrong: list[str]) -> None:
+    place.board.add("a")
+    _, err = ended(place.run(*wrong), 2)
+    assert len(err.splitlines()) == 1
+    assert place.state("a").name == "a.available"
+
+
+def test_an_unknown_or_finished_task_is_refused(place: Site) -> None:
+    ended(place.run("a", "--", "true"), 3)
+    place.board.add("a")
+    ended(place.run("a", "--", "true"), 0)
+    ended(place.run("a", "--", "true"), 3)
+
+
+def test_every_event_is_versioned_and_numbered(place: Site) -> None:
+    run = place.run("--log-json", "--wait", "--ttl", "1", "--loop",
+                    *place.python("note('up')\ntime.sleep(0.6)\nsys.exit('no good')"))  # fmt: skip
+    assert run.stderr is not None
+    first = run.stderr.readline()
+    place.board.add("a")
+    place.pid("up")
+    run.send_signal(signal.SIGTERM)
+    told = events(first + ended(run, 143)[1])
+    assert [event["n"] for event in told] == list(range(1, len(told) + 1))
+    assert {event["v"] for event in told} == {1}
+    assert [event["event"] for event in told] == ["waiting", "acquired", "released"]
+    assert set(told[0]) == {"v", "n", "event"}
+    assert set(told[1]) == EVENT
+    assert set(told[2]) == EVENT | {"reason", "held"}
+
+
+def test_done_failed_and_renewed_are_events(place: Site) -> None:
+    place.path.joinpath(".dibs/board.toml").write_text("max_attempts = 1\n")
+    place.board.add("a")
+    place.board.add("b")
+    line = "sleep 0.6; printf 'no newline' >&2; [ $DIBS_ID = a ]"
+    _, err = ended(place.run("--log-json", "--ttl", "1", "--loop", "--", "sh", "-c", line), 1)
+    told = events(err)
+    once = ["acquired", "renewed"]
+    assert [event["event"] for event in told] == [*once, "done", *once, "failed"]
+    assert set(told[2]) == EVENT | {"held"}
+    assert set(told[5]) == EVENT | {"held", "exit", "reason"}
+    assert (told[5]["exit"], told[5]["reason"]) == (1, "exit 1: no newline")
+    assert told[5]["held"] == pytest.approx(0.6, abs=0.4)
+
+
+def test_lost_and_uncertain_are_events(place: Site) -> None:
+    place.board.add("a")
+    run = place.run("--log-json", "--ttl", "1", *place.python("note('up')\ntime.sleep(60)"))
+    place.pid("up")
+    place.board.force_release(place.state("a").stem, "stuck")
+    last = events(ended(run, 5)[1])[-1]
+    assert (last["event"], set(last)) == ("lost", EVENT | {"reason"})
+    (place.notes / "up").unlink()
+    run = place.run("--log-json", "--ttl", "1", *place.python("note('up')\ntime.sleep(60)"))
+    place.pid("up")
+    place.path.rename(place.path.with_name("away"))
+    last = events(ended(run, 5)[1])[-1]
+    assert (last["event"], set(last)) == ("uncertain", EVENT | {"reason"})
+
+
+def test_with_json_each_end_is_an_object_on_stdout(place: Site) -> None:
+    place.board.add("a")
+    out, _ = ended(place.run("--json", "--loop", "--", "true"), 0)
+    found = json.loads(out)
+    claim = place.state("a").stem
+    assert found == {"v": 1, "status": "done", "id": "a", "kind": "task", "claim": claim,
+                     "fence": 1, "exit": 0}  # fmt: skip
+    out, err = ended(place.run("--json", "--", "true"), 4)
+    assert (json.loads(out), err) == ({"v": 1, "status": "empty"}, b"")
+    hold = place.run("--lock", "door", *place.python("note('up')\nsys.stdin.read()"),
+                     stdin=subprocess.PIPE)  # fmt: skip
+    place.pid("up")
+    out, err = ended(place.run("--json", "--lock", "door", "--", "true"), 4)
+    assert (json.loads(out)["status"], err) == ("held", b"")
+    ended(hold, 0)

@@ -1,0 +1,208 @@
+"""`dibs run` on a terminal: the keyboard is the command's, and comes back when it is done."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import signal
+import termios
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.stress.running import DIBS, ENV, PATIENCE, Site, alive, site, until
+
+
+class Screen:
+    """A run in a session of its own on a pseudo-terminal, under a parent that acts as its shell."""
+
+    def __init__(self, place: Site, *argv: str) -> None:
+        self.seen = b""
+        self.keys, tty = os.openpty()
+        self.modes = termios.tcgetattr(tty)
+        self.shell = os.fork()
+        if not self.shell:
+            try:
+                self._be_shell(tty, [*DIBS, "-d", str(place.path), "run", *argv], place.notes)
+            finally:
+                os._exit(99)
+        os.close(tty)
+        self.run = place.pid("run")
+
+    def _be_shell(self, tty: int, command: list[str], notes: Path) -> None:
+        """Start the job in the foreground as a shell does; whenever it stops, wait for a line."""
+        os.setsid()
+        fcntl.ioctl(tty, termios.TIOCSCTTY, 0)
+        for fd in range(3):
+            os.dup2(tty, fd)
+        signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+        job = os.fork()
+        if not job:
+            os.setpgid(0, 0)
+            os.tcsetpgrp(0, os.getpid())
+            signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+            os.execvpe(command[0], command, ENV)
+        (notes / ".run").write_text(str(job))
+        (notes / ".run").rename(notes / "run")
+        while True:
+            _, status = os.waitpid(job, os.WUNTRACED)
+            os.tcsetpgrp(0, os.getpgrp())
+            front = termios.tcgetattr(0)[3] & termios.ECHO
+            if not os.WIFSTOPPED(status):
+                break
+            os.write(1, f"shell: stopped, echo {bool(front)}\n".encode())
+            os.read(0, 4096)
+            os.tcsetpgrp(0, job)
+            os.killpg(job, signal.SIGCONT)
+        code = os.waitstatus_to_exitcode(status)
+        os.write(1, f"shell: {code}, echo {bool(front)}\n".encode())
+        os.read(0, 4096)
+        os._exit(0)
+
+    def wait(self, text: str) -> None:
+        """Read on until this stands on the screen."""
+        end = time.monotonic() + PATIENCE
+        while text.encode() not in self.seen:
+            left = end - time.monotonic()
+            assert left > 0, self.seen
+            if select.select([self.keys], [], [], left)[0]:
+                self.seen += os.read(self.keys, 4096)
+        self.seen = self.seen.partition(text.encode())[2]
+
+    def type(self, keys: bytes) -> None:
+        os.write(self.keys, keys)
+
+    def end(self) -> None:
+        for pid in (self.shell, self.run):
+            if alive(pid):
+                os.kill(pid, signal.SIGKILL)
+        os.waitpid(self.shell, 0)
+        os.close(self.keys)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Site]:
+    with site(tmp_path / "board") as found:
+        found.board.add("a")
+        yield found
+
+
+@pytest.fixture
+def screens() -> Iterator[list[Screen]]:
+    found: list[Screen] = []
+    yield found
+    for screen in found:
+        screen.end()
+
+
+def test_the_command_reads_the_keyboard_in_the_foreground(
+    place: Site, screens: list[Screen]
+) -> None:
+    program = (
+        "assert os.tcgetpgrp(0) == os.getpgrp() != os.getsid(0)\n"
+        "print('all', all(map(os.isatty, range(3))))\nprint('got ' + input())"
+    )
+    screens.append(screen := Screen(place, "--ttl", "1", *place.python(program)))
+    screen.wait("dibs: acquired a.f1.")
+    screen.wait("all True")
+    time.sleep(1.2)  # beats do not take the keyboard away
+    screen.type(b"hello\n")
+    screen.wait("got hello")
+    screen.wait("dibs: done a.f1.")
+    screen.wait("shell: 0")
+    assert place.state("a").state == "done"
+
+
+def test_ctrl_c_interrupts_the_command_and_gives_the_claim_back(
+    place: Site, screens: list[Screen]
+) -> None:
+    program = (
+        "import threading\n"
+        "signal.signal(signal.SIGINT, lambda *_: (note('asked', 'once'), os._exit(130)))\n"
+        "print('up', flush=True)\ntime.sleep(60)"
+    )
+    screens.append(screen := Screen(place, "--loop", *place.python(program)))
+    screen.wait("up")
+    screen.type(b"\x03")
+    screen.wait("shell: 130")
+    assert place.note("asked") == "once"
+    assert place.state("a").name == "a.f1.available"
+    assert place.reasons("a", "release") == ["interrupted from the keyboard"]
+
+
+def test_ctrl_c_on_a_command_that_dies_of_it(place: Site, screens: list[Screen]) -> None:
+    screens.append(screen := Screen(place, "--", "sh", "-c", "echo up; sleep 60"))
+    screen.wait("up")
+    screen.type(b"\x03")
+    screen.wait("shell: 130")
+    assert place.state("a").name == "a.f1.available"
+
+
+def test_ctrl_c_while_waiting_ends_the_run(place: Site, screens: list[Screen]) -> None:
+    place.board.park("a.available", "not now")
+    screens.append(screen := Screen(place, "--wait", "--", "true"))
+    screen.wait("dibs: waiting")
+    screen.type(b"\x03")
+    screen.wait("shell: 130")
+
+
+def test_ctrl_z_stops_command_and_run_until_they_are_brought_back(
+    place: Site, screens: list[Screen]
+) -> None:
+    program = (
+        "import termios\nmodes = termios.tcgetattr(0)\n"
+        "modes[3] &= ~termios.ECHO\ntermios.tcsetattr(0, termios.TCSANOW, modes)\n"
+        "note('child')\nprint('up', flush=True)\nprint('got ' + input())"
+    )
+    screens.append(screen := Screen(place, "--ttl", "20", *place.python(program)))
+    child = place.pid("child")
+    screen.wait("up")
+    screen.type(b"\x1a")
+    screen.wait("shell: stopped, echo True")
+    for pid in (child, screen.run):
+        until(lambda pid=pid: _state(pid) == "T")  # type: ignore[misc]
+    screen.type(b"fg\n")
+    until(lambda: _state(child) != "T")
+    screen.type(b"again\n")
+    screen.wait("got again")
+    screen.wait("shell: 0")
+    assert place.state("a").state == "done"
+
+
+def test_a_stop_that_outlasts_the_lease_ends_the_work(place: Site, screens: list[Screen]) -> None:
+    screens.append(
+        screen := Screen(place, "--ttl", "1", *place.python("note('child')\ntime.sleep(60)"))
+    )
+    child = place.pid("child")
+    screen.type(b"\x1a")
+    screen.wait("shell: stopped")
+    until(lambda: not alive(child))
+    screen.type(b"fg\n")
+    screen.wait("shell: 5")
+
+
+def test_the_terminal_is_restored_when_the_command_dies_with_it_raw(
+    place: Site, screens: list[Screen]
+) -> None:
+    program = "import tty\ntty.setraw(0)\nnote('child')\nos.kill(os.getpid(), signal.SIGKILL)"
+    screens.append(screen := Screen(place, *place.python(program)))
+    screen.wait("shell: 137, echo True")
+
+
+def test_a_run_that_is_told_to_end_gives_the_terminal_back(
+    place: Site, screens: list[Screen]
+) -> None:
+    program = "import tty\ntty.setraw(0)\nnote('child')\ntime.sleep(60)"
+    screens.append(screen := Screen(place, *place.python(program)))
+    place.pid("child")
+    os.kill(screen.run, signal.SIGTERM)
+    screen.wait("shell: 143, echo True")
+    assert place.state("a").name == "a.f1.available"
+
+
+def _state(pid: int) -> str:
+    stat = Path(f"/proc/{pid}/stat").read_text()
+    return stat.rpartition(")")[2].split()[0]
