@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 from dibs import names
 from dibs.adding import adopt
 from dibs.clock import SECOND
-from dibs.errors import BadName, Exists, Lost, NotExact, StorageError, Uncertain, storage_error
+from dibs.errors import (
+    BadName,
+    BoardMissing,
+    Exists,
+    Lost,
+    NotExact,
+    Stop,
+    StorageError,
+    Uncertain,
+    storage_error,
+)
 from dibs.facts import facts_of, record_of
 from dibs.names import AVAILABLE, CLAIMED, DONE, FAILED, FREE, HELD, Task
 from dibs.records import Record, encode
@@ -150,7 +160,9 @@ class Claim:
         return self._end("fail", next_after_failure(self._store, self.task), reason)
 
     def release(self, reason: str = "") -> Task:
-        """Give it back as it was; this is no attempt."""
+        """Give it back as it was; this is no attempt. A lease that has ended is not one's own."""
+        if self.task.state == HELD:
+            self.verify()
         return self._end("release", handed_back(self.task, self.task.attempts), reason)
 
     def _end(self, verb: str, dst: str, reason: str = "") -> Task:
@@ -202,9 +214,11 @@ class Claim:
             )
         return start + int(facts.ttl * SECOND) - max(0, now.fs - facts.beat)
 
-    def _lost(self) -> Lost:
+    def _lost(self) -> Stop:
         try:
             now = self._store.find(self.id)
+        except BoardMissing:
+            return Uncertain(f"{self.name}: the whole board is gone; stop")
         except StorageError:
             now = ()
         return Lost(f"{self.name} is no longer yours; stop: {tell(now)}", self.name, now)

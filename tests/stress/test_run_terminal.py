@@ -149,6 +149,25 @@ def test_ctrl_c_while_waiting_ends_the_run(place: Site, screens: list[Screen]) -
     screen.wait("shell: 130")
 
 
+def test_a_command_that_cannot_start_leaves_the_terminal_to_us(
+    place: Site, screens: list[Screen]
+) -> None:
+    screens.append(screen := Screen(place, "--", "no-such-command"))
+    screen.wait("give a command that can run")
+    screen.wait("shell: 2, echo True")
+    assert place.state("a").name == "a.f1.available"
+
+
+def test_a_loop_lends_the_terminal_again_and_again(place: Site, screens: list[Screen]) -> None:
+    place.board.add("b")
+    program = "assert os.tcgetpgrp(0) == os.getpgrp()\nprint('got ' + input())"
+    screens.append(screen := Screen(place, "--loop", *place.python(program)))
+    for text in (b"one\n", b"two\n"):
+        screen.type(text)
+        screen.wait(f"got {text.decode().strip()}")
+    screen.wait("shell: 0")
+
+
 def test_ctrl_z_stops_command_and_run_until_they_are_brought_back(
     place: Site, screens: list[Screen]
 ) -> None:

@@ -107,10 +107,7 @@ def fail(voice: Voice, args: argparse.Namespace) -> int:
 
 def release(voice: Voice, args: argparse.Namespace) -> int:
     """Give it back untouched."""
-    found = board_of(args).attach(args.name)
-    if found.task.state == "held":
-        found.verify()  # a lease that is over is no more its holder's to free than to renew
-    say_task(voice, "released", found.release(args.reason))
+    say_task(voice, "released", board_of(args).attach(args.name).release(args.reason))
     return 0
 
 
