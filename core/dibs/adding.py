@@ -85,6 +85,8 @@ def publish(store: Store, draft: str, name: str) -> bool:
     for begin in names.spellings(task.id):
         for other in (f"{begin}claimed", f"{begin}{AVAILABLE}"):
             if store.there(other):
+                if not store.there(draft):
+                    return False  # it may be this very task
                 raise Exists(f"{other} is there already; the new payload stays in {draft}")
     try:
         return store.move(draft, name, keep=True)

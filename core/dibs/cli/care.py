@@ -20,10 +20,12 @@ def reap(voice: Voice, args: argparse.Namespace) -> int:
         reaped = board.reap()
         for task in reaped.given_back:
             say_task(voice, "reaped", task)
-        for line in reaped.refused:
-            voice.words(line)
-            if voice.json:
-                voice.result("", {"status": "refused", "error": line})
+        for line in reaped.refused if voice.json else ():
+            voice.result("", {"status": "refused", "error": line})
+        if reaped.refused:
+            others = len(reaped.refused) - 1
+            more = f"; {others} more like it: `dibs check` lists them" if others else ""
+            voice.words(f"not given back: {reaped.refused[0]}{more}")
         if reaped.waiting is not None and args.every is None:
             left = reaped.waiting
             if voice.json:
