@@ -203,7 +203,7 @@ def _drafts(store: Store, now: Sample) -> Iterator[Finding]:
                 partial(settle_draft, store, task.id, state, m[3]),
             )
         elif _match_temporary(entry):
-            yield Finding("draft", path, "left over", lambda p=path: store.drop(p))  # type: ignore[misc]
+            yield Finding("draft", path, "left over", partial(store.drop, path))
         else:
             yield Finding("stranger", path, "no payload's name; left alone")
 

@@ -1,8 +1,8 @@
 """The filter terms that the command line and the dashboard share.
 
-A term is `field=value`, `field!=value`, `field~part`, `field!~part`, or `field` with `<`, `<=`,
-`>`, `>=` and a number or a time such as `90s`, `5m`, `2h`, `1d`; `!` before a term turns it
-round; a bare word is a part of the id. All terms must hold.
+A term is `field=value`, `field!=value`, `field^=beginning`, `field~part`, `field!~part`, or
+`field` with `<`, `<=`, `>`, `>=` and a number or a time such as `90s`, `5m`, `2h`, `1d`; `!`
+before a term turns it round; a bare word is a part of the id. All terms must hold.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 TEXTS = ("id", "kind", "state", "claim", "owner", "host", "metadata")
 NUMBERS = ("fence", "attempts", "priority", "age", "held", "ttl")
 _UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
-_match_term = re.compile(r"(!?)([a-z]+)(!=|!~|<=|>=|=|~|<|>)(.*)", re.DOTALL).fullmatch
+_match_term = re.compile(r"(!?)([a-z]+)(!=|!~|\^=|<=|>=|=|~|<|>)(.*)", re.DOTALL).fullmatch
 _match_time = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ms|s|m|h|d|)").fullmatch
 
 Test = Callable[["Entry"], bool]
@@ -62,14 +62,16 @@ def _turned(negated: bool, test: Test) -> Test:
 def _text(term: str, field: str, operator: str, value: str) -> Test:
     if operator in ("=", "!="):
         return lambda entry: getattr(entry, field) == value
+    if operator == "^=":
+        return lambda entry: bool(getattr(entry, field).startswith(value))
     if operator in ("~", "!~"):
         part = value.casefold()
         return lambda entry: part in getattr(entry, field).casefold()
-    raise BadName(f"{term!a}: {field} is text; compare it with =, !=, ~ or !~")
+    raise BadName(f"{term!a}: {field} is text; compare it with =, !=, ^=, ~ or !~")
 
 
 def _number(term: str, field: str, operator: str, value: str) -> Test:
-    if operator in ("~", "!~"):
+    if operator in ("^=", "~", "!~"):
         raise BadName(f"{term!a}: {field} is a number; compare it with =, !=, <, <=, > or >=")
     wanted = seconds(value)
 

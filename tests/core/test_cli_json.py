@@ -211,6 +211,9 @@ FILTERS: list[tuple[list[str], str]] = [
     (["free"], "free-1 free-2"),
     (["!free"], "taken door"),
     (["free", "!2"], "free-1"),
+    (["id^=free-"], "free-1 free-2"),
+    (["id^=ree"], ""),
+    (["!id^=free"], "taken door"),
     (["kind=lock"], "door"),
     (["priority>5"], "free-1"),
     (["priority>=5", "priority<=5", "kind=task"], "taken free-2"),
@@ -241,7 +244,7 @@ def test_filter_terms(command: Command, terms: list[str], wanted: str) -> None:
 
 @pytest.mark.parametrize(
     "term",
-    ["colour=red", "age>soon", "age~5", "owner>me", "fence=x", "=", "id==", "a<b", "age>5 m",
+    ["colour=red", "age>soon", "age~5", "age^=5", "owner>me", "fence=x", "=", "id==", "a<b", "age>5 m",
      "age>-1", "ID=a", "state>1"],
 )  # fmt: skip
 def test_a_filter_that_makes_no_sense_is_refused(command: Command, term: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dibs.cli.boards import board_of, process_of, say_claim, say_task
@@ -20,22 +21,10 @@ def claim(voice: Voice, args: argparse.Namespace) -> int:
     terms = _terms(board, args)
     if args.resume is not None:
         return _resumed(voice, board, args, terms)
-    held: list[Held] = []
-
-    def attempt() -> Claim | None:
-        held.clear()
-        try:
-            return board.claim(args.id, **terms)
-        except Held as error:
-            held.append(error)
-            return None
-
-    found = board.wait_for(attempt, args.wait)
+    found = _get(board, lambda: board.claim(args.id, **terms), args.wait)
     if found is not None:
         say_claim(voice, "claimed", found)
         return 0
-    if held:
-        raise held[0]
     if voice.json:
         voice.result("", {"status": "empty"})
     voice.words("nothing to take")
@@ -48,21 +37,28 @@ def acquire(voice: Voice, args: argparse.Namespace) -> int:
     terms = _terms(board, args)
     if args.resume is not None:
         return _resumed(voice, board, args, terms)
+    found = _get(board, lambda: board.acquire(args.id, lease=args.lease, **terms), args.wait)
+    assert found is not None
+    say_claim(voice, "acquired", found)
+    return 0
+
+
+def _get(board: Board, take: Callable[[], Claim | None], seconds: float) -> Claim | None:
+    """What `take` gets, now or in time; what held it up to the end is raised."""
     held: list[Held] = []
 
     def attempt() -> Claim | None:
         held.clear()
         try:
-            return board.acquire(args.id, lease=args.lease, **terms)
+            return take()
         except Held as error:
             held.append(error)
             return None
 
-    found = board.wait_for(attempt, args.wait)
-    if found is None:
+    found = board.wait_for(attempt, seconds)
+    if held:
         raise held[0]
-    say_claim(voice, "acquired", found)
-    return 0
+    return found
 
 
 def _resumed(voice: Voice, board: Board, args: argparse.Namespace, terms: dict[str, Any]) -> int:
