@@ -167,6 +167,10 @@ class BoardMachine(RuleBasedStateMachine):
             with pytest.raises(dibs.BadName):
                 act()
             return
+        if kept.claim.task.state == HELD and self.ref.now - kept.good > 0.8 * TTL:
+            with pytest.raises(dibs.Uncertain):  # a lease that has ended is not one's own to free
+                act()
+            return
         if not self.owns(kept):
             with pytest.raises(dibs.Lost):
                 act()
