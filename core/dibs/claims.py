@@ -10,11 +10,9 @@ from dibs.adding import adopt
 from dibs.clock import SECOND
 from dibs.errors import (
     BadName,
-    BoardMissing,
     Exists,
     Lost,
     NotExact,
-    Stop,
     StorageError,
     Uncertain,
     storage_error,
@@ -216,11 +214,9 @@ class Claim:
             )
         return start + int(facts.ttl * SECOND) - max(0, now.fs - facts.beat)
 
-    def _lost(self) -> Stop:
+    def _lost(self) -> Lost:
         try:
             now = self._store.find(self.id)
-        except BoardMissing:
-            return Uncertain(f"{self.name}: the whole board is gone; stop")
         except StorageError:
             now = ()
         return Lost(f"{self.name} is no longer yours; stop: {tell(now)}", self.name, now)

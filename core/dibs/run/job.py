@@ -35,8 +35,6 @@ class Orders(NamedTuple):
     events: Events
     wake: Callable[[], None]
     quiet_stdin: bool = False
-    front: Callable[[], Callable[[], None] | None] = lambda: None
-    """What the command does before it starts, to have the terminal."""
 
 
 class Job:
@@ -88,7 +86,6 @@ class Job:
             # On a terminal the command writes there itself; elsewhere its last line is the reason.
             stderr=None if os.isatty(2) else subprocess.PIPE,
             process_group=0,
-            preexec_fn=self._orders.front(),  # only for one job at a time: then no thread runs
         )
 
     def _not_started(self, error: OSError | ValueError) -> None:

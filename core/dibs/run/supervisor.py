@@ -72,7 +72,6 @@ class Supervisor:
                 self._events,
                 lambda: _poke(self._writer),
                 quiet_stdin=self._plan.jobs > 1,
-                front=self._terminal.offer if self._plan.jobs == 1 else lambda: None,
             )
             try:
                 return self._work(guard)

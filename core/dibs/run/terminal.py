@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import termios
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -19,37 +18,29 @@ class Terminal:
         self._modes: list[Any] | None = None
         self.lent = 0
         """The group that has the foreground now; 0 where it was not lent."""
-        self._offered = False
         with suppress(OSError):
             self._fd = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
 
-    def offer(self) -> Callable[[], None] | None:
-        """What a new command does, before it is one, to be in the foreground from the start."""
-        if self._front() != self._own:
-            return None
-        self._save()
-        self._offered = True
-        return lambda: self._set(os.getpid())
-
     def lend(self, pgid: int) -> bool:
         """Put the command's group in the foreground, if it is ours to give."""
-        self._offered = False
         if self._front() not in (self._own, pgid):
             return False
-        if self._front() == self._own:
-            self._save()
-            self._set(pgid)
+        with suppress(termios.error):
+            self._modes = termios.tcgetattr(self._fd)
+        self._set(pgid)
         self.lent = pgid
         return True
 
     def take_back(self, *, restore: bool = False) -> None:
         """Be in the foreground again, with the terminal as it was before."""
-        if self._offered or (self.lent and self._front() == self.lent):
+        if not self.lent:
+            return
+        if self._front() == self.lent:
             self._set(self._own)
             if restore and self._modes is not None:
                 with suppress(termios.error):
                     termios.tcsetattr(self._fd, termios.TCSADRAIN, self._modes)
-        self._offered, self.lent = False, 0
+        self.lent = 0
 
     def close(self) -> None:
         """Let go of it."""
@@ -84,10 +75,6 @@ class Terminal:
         self.lend(pgid)
         with suppress(ProcessLookupError):
             os.killpg(pgid, signal.SIGCONT)
-
-    def _save(self) -> None:
-        with suppress(termios.error):
-            self._modes = termios.tcgetattr(self._fd)
 
     def _front(self) -> int:
         """The group in the foreground; -1 where that cannot be told."""
