@@ -21,7 +21,7 @@ from dibs.errors import (
     storage_error,
 )
 from dibs.journal import Journal
-from dibs.names import CLAIMED, DONE, FAILED, Task
+from dibs.names import DONE, FAILED, Task
 from dibs.settings import OFF, STRICT, TOML_BYTES, Settings, load
 
 if TYPE_CHECKING:
@@ -283,8 +283,3 @@ def tell(tasks: Iterable[Task]) -> str:
     """What is there now, in words."""
     shown = [f"{t.name} ({t.state}{f' by {t.owner}' if t.owner else ''})" for t in tasks]
     return f"now: {', '.join(shown)}" if shown else "nothing carries that id now"
-
-
-def live_name(stem: str) -> str:
-    """A claim's name on the board, from its stem."""
-    return f"{stem}.{CLAIMED}"

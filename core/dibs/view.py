@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from dibs import names
-from dibs.clock import SECOND, Sample
+from dibs.clock import Sample
 from dibs.errors import StorageError, storage_error
 from dibs.facts import facts_of
 from dibs.names import CLAIMED, DONE, FAILED, HELD, Task
@@ -191,8 +191,3 @@ def doubles(tasks: Iterable[Task]) -> Iterator[tuple[Task, ...]]:
         if task.state not in (DONE, FAILED):
             by_id.setdefault(task.id, []).append(task)
     return (tuple(same) for same in by_id.values() if len(same) > 1)
-
-
-def waiting_since(facts: Facts, now: Sample) -> float:
-    """Seconds since the name came to be."""
-    return max(0, now.fs - facts.since) / SECOND
