@@ -35,6 +35,7 @@ if typing.TYPE_CHECKING:
         Uncertain,
         UnknownId,
     )
+    from dibs.evidence import Verdict
     from dibs.facts import Facts
     from dibs.host import Host, Process, this_host
     from dibs.janitor import Reaped
@@ -79,6 +80,7 @@ __all__ = [
     "Task",
     "Uncertain",
     "UnknownId",
+    "Verdict",
     "View",
     "open",
     "this_host",
@@ -111,6 +113,7 @@ _ROOMS = {
         "Uncertain",
         "UnknownId",
     ),
+    "evidence": ("Verdict",),
     "facts": ("Facts",),
     "host": (
         "Host",

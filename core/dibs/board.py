@@ -11,6 +11,7 @@ from dibs.claims import Claim, Terms, attach, take
 from dibs.disk import Disk
 from dibs.entries import Entry
 from dibs.errors import BadName, BoardMissing, NotABoard, StorageError, UnknownId, storage_error
+from dibs.evidence import Verdict, judge
 from dibs.facts import Facts, facts_of
 from dibs.host import Host, Process, this_host
 from dibs.journal import Event, Journal
@@ -232,6 +233,11 @@ class Board:
     def facts(self, task: Task) -> Facts | None:
         """All that the disk says of one claim; None when its name is gone."""
         return facts_of(self._store, task)
+
+    def judge(self, facts: Facts) -> Verdict:
+        """Whether a claim's holder is dead, expired, alive, or nobody can tell."""
+        now, exact = self._store.clock.now_or_newest(facts.beat)
+        return judge(self._store, facts, now, exact=exact)
 
     def payload(self, task: Task, limit: int = 1 << 20) -> bytes:
         """The beginning of a task's payload; never follows a link or opens what is no file."""

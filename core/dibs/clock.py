@@ -136,6 +136,17 @@ class Clock:
             with suppress(FileExistsError):
                 self._port.create(PROBE, b"")
 
+    def vouches_for(self, now: Sample, ttl: float) -> bool:
+        """Whether the clock is known to have run evenly for the last ttl."""
+        return vouches(self._samples, now, ttl)
+
+    def guess(self) -> Sample | None:
+        """Now, reckoned from the last sample without a look at the disk; None before any."""
+        if not self._samples:
+            return None
+        last, boot = self._samples[0], self._port.boottime()
+        return Sample(last.fs + boot - last.boot, boot)
+
     def about(self) -> float:
         """Roughly the file system's time in seconds, for commentary only; mostly free."""
         boot = self._port.boottime()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from json.encoder import encode_basestring_ascii as _quoted
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -109,6 +110,14 @@ class Journal:
             seen[file] = seen.get(file, 0) + whole
             events += filter(None, map(parse, data[:whole].split(b"\n")[:-1]))
         return sorted(events, key=lambda event: event.at)
+
+    def ends(self) -> dict[str, int]:
+        """How long every file is now: where `follow` begins who wants only what comes."""
+        found = {}
+        for file in self.files():
+            with suppress(OSError):
+                found[file] = self._port.stat(file).size
+        return found
 
     def torn(self) -> list[str]:
         """The files whose last line is not whole: somebody died, or is writing now."""

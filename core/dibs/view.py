@@ -15,14 +15,17 @@ from typing import TYPE_CHECKING, NamedTuple
 from dibs import names
 from dibs.clock import Sample
 from dibs.errors import StorageError, storage_error
-from dibs.facts import facts_of
+from dibs.evidence import Verdict, judge
 from dibs.names import CLAIMED, DONE, FAILED, HELD, Task
+from dibs.pulses import Pulses
 
 if TYPE_CHECKING:
     from dibs.facts import Facts
     from dibs.store import Store
 
 _REST = 25
+_TICK = 2_000_000_000
+"""A folder's time may stand still for so long while it is changed, on the coarsest clocks."""
 
 
 class Change(NamedTuple):
@@ -73,7 +76,9 @@ class View:
 
     def __init__(self, store: Store, *, ended: bool = True) -> None:
         self._store = store
-        self._folders = (DONE, FAILED) if ended else ()
+        self._pulses = Pulses(store)
+        self._folders: tuple[str, ...] = (DONE, FAILED) if ended else ()
+        self._marks: tuple[object, ...] = ()
         self.tasks: dict[str, Task] = {}
         self.live: dict[str, Task] = {}
         """The part of `tasks` that somebody holds."""
@@ -89,7 +94,36 @@ class View:
         self.rest = _REST * (time.thread_time() - start)
         return change
 
+    def with_ended(self) -> None:
+        """From the next scan on, look at what is done and failed as well."""
+        self._folders = (DONE, FAILED)
+        self._marks = ()
+
+    def unchanged(self) -> bool:
+        """Whether the folders' own times say that a scan would find nothing new; a few looks."""
+        return bool(self._marks) and self._marks == self._marked()
+
+    def _marked(self) -> tuple[object, ...]:
+        """The identity and time of every folder; nothing where a time is too fresh to be told."""
+        marks: list[object] = []
+        now = self._store.clock.guess()
+        if now is None:
+            return ()
+        for folder in ("", *self._folders):
+            try:
+                stat = self._store.port.stat(folder)
+            except FileNotFoundError:
+                marks.append(None)
+                continue
+            except OSError as error:
+                raise storage_error(error) from error
+            if stat.mtime > now.fs - _TICK:
+                return ()
+            marks.append((stat.dev, stat.ino, stat.mtime, stat.ctime))
+        return tuple(marks)
+
     def _scan(self) -> Change:
+        self._marks = self._marked()  # before the listing, so that no change falls between
         listed = set(self._store.listing())
         for folder in self._folders:
             listed.update([f"{folder}/{name}" for name in self._store.ended(folder)])
@@ -113,22 +147,38 @@ class View:
         return self._apply(came, went)
 
     def facts(self) -> dict[str, Facts]:
-        """What the disk says of each claim now; costs a few looks for each of them."""
+        """What the disk says of each claim now; costs two looks for each of them."""
+        return self.look(self.live.values())
+
+    def look(self, tasks: Iterable[Task]) -> dict[str, Facts]:
+        """What the disk says of these claims now, by their names."""
         found = {}
-        for task in list(self.live.values()):
+        for task in list(tasks):
             with suppress(StorageError):  # shown without an age; `check` says why
-                facts = facts_of(self._store, task)
+                facts = self._pulses.look(task)
                 if facts is not None:
                     found[task.name] = facts
         return found
 
+    def since(self, names: Iterable[str]) -> dict[str, int]:
+        """When these tasks, which nobody holds, came to wait or ended; one look for each."""
+        found = {}
+        for name in names:
+            with suppress(OSError):
+                found[name] = self._store.port.stat(name).ctime
+        return found
+
+    def judge(self, facts: Facts, now: Sample, exact: bool) -> Verdict:
+        """Whether a claim's holder is dead, expired, alive, or nobody can tell."""
+        return judge(self._store, facts, now, exact=exact)
+
     def snapshot(self) -> Snapshot:
         """The picture with the facts of every claim and the clock to judge them by."""
         facts = self.facts()
-        now, exact = self._now(facts.values())
+        now, exact = self.now(facts.values())
         return Snapshot(self.tasks.copy(), facts, now, exact, len(self.strangers))
 
-    def _now(self, facts: Iterable[Facts]) -> tuple[Sample, bool]:
+    def now(self, facts: Iterable[Facts]) -> tuple[Sample, bool]:
         """The clock; where the board cannot be written, the newest time seen on it."""
         store, newest = self._store, max((f.beat for f in facts), default=0)
         try:
@@ -145,7 +195,8 @@ class View:
             self.strangers.discard(name)
             task = self.tasks.pop(name, None)
             if task is not None:
-                self.live.pop(name, None)
+                if self.live.pop(name, None) is not None:
+                    self._pulses.forget(name)
                 gone.append(task)
         fresh, tasks, read = [], self.tasks, names.read
         for name in came:

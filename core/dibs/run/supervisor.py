@@ -107,7 +107,7 @@ class Supervisor:
                 if claim is not None:
                     self._jobs.append(Job(claim, self._orders))
                     if self._plan.jobs == 1:
-                        self._jobs[0].lent = self._terminal.lend(self._jobs[0].pid)
+                        self._lend(self._jobs[0])
             except DibsError as error:
                 if not self._jobs:
                     raise
@@ -123,6 +123,14 @@ class Supervisor:
                 return
             self._waiting = False
             self._hungry = self._plan.loop
+
+    def _lend(self, job: Job) -> None:
+        """Let the command have the terminal, and the ctrl+c that was typed just before it had."""
+        job.lent = self._terminal.lend(job.pid)
+        if job.lent and self._signal == signal.SIGINT:
+            self._signal = 0
+            with suppress(ProcessLookupError):
+                os.killpg(job.pid, signal.SIGINT)
 
     def _room(self) -> bool:
         return self._hungry and not self._signal and len(self._jobs) < self._plan.jobs

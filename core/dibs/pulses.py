@@ -1,0 +1,85 @@
+"""The facts of every claim, read whole once and from then on by their times alone.
+
+A beat changes a time and nothing else, so a reader that follows many claims needs two looks for
+each instead of opening its record again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from dibs.errors import storage_error
+from dibs.facts import Facts, facts_of
+from dibs.store import CLAIMS
+
+if TYPE_CHECKING:
+    from dibs.names import Task
+    from dibs.store import Store
+
+
+class _Known(NamedTuple):
+    facts: Facts
+    ino: int
+    """Of the record or the plain lock; 0 where there is none."""
+    size: int
+
+
+class Pulses:
+    """What is known of each claim's facts, for one reader."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: dict[str, _Known] = {}
+
+    def look(self, task: Task) -> Facts | None:
+        """The claim's facts now; None when its name is gone."""
+        known = self._known.get(task.name)
+        facts = self._renewed(known, task) if known is not None else None
+        if facts is not None:
+            return facts
+        found = facts_of(self._store, task)
+        if found is None:
+            self.forget(task.name)
+            return None
+        ino, size, _, _ = self._beside(task)
+        self._known[task.name] = _Known(found, ino, size)
+        return found
+
+    def forget(self, name: str) -> None:
+        """The claim is over."""
+        self._known.pop(name, None)
+
+    def _renewed(self, known: _Known, task: Task) -> Facts | None:
+        """The known facts with the times of now; None where more than a time has changed."""
+        facts = known.facts
+        try:
+            stat = self._store.port.stat(task.name)
+        except OSError:
+            return None
+        since = stat.ctime if self._store.rename_moves_ctime else max(stat.ctime, stat.mtime)
+        if (stat.ino, stat.mtime, since) != (facts.ino, facts.mtime, facts.since):
+            return None
+        ino, size, mtime, ctime = self._beside(task)
+        if (ino, size) != (known.ino, known.size):
+            return None
+        if task.plain:
+            beat, pulse = max(since, mtime), since + mtime
+            facts = facts._replace(beat=beat, pulse=pulse, lock_mtime=mtime)
+        else:
+            beat, pulse = max(since, mtime, ctime), since + mtime + ctime
+            if pulse == facts.pulse:
+                return facts
+            facts = facts._replace(beat=beat, pulse=pulse)
+        self._known[task.name] = known._replace(facts=facts)
+        return facts
+
+    def _beside(self, task: Task) -> tuple[int, int, int, int]:
+        """Of the file that is beaten: its inode, size and times; zeros where there is none."""
+        path = f"{task.stem}.lock" if task.plain else f"{CLAIMS}/{task.stem}"
+        try:
+            stat = self._store.port.stat(path)
+        except FileNotFoundError:
+            return 0, 0, 0, 0
+        except OSError as error:
+            raise storage_error(error) from error
+        return stat.ino, stat.size, stat.mtime, stat.ctime

@@ -1,0 +1,73 @@
+"""Bell, notification or a command of the user's when something turns bad; never while it stays so."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from dibs_tui.text import clean
+
+if TYPE_CHECKING:
+    from dibs_tui.config import Config
+    from dibs_tui.model.board import BoardModel
+    from dibs_tui.model.seen import Seen, Status
+
+_CHARS = 120
+
+
+class Alerts:
+    """Says that claims became stale, that tasks failed, that the storage was lost."""
+
+    def __init__(self, config: Config, write: Callable[[str], None], *, muted: bool) -> None:
+        self.muted = muted
+        self._config = config
+        self._write = write
+        self._due = 0.0
+        self._gathered: dict[str, int] = {}
+        self._trouble = ""
+
+    def seen(self, seen: Seen, model: BoardModel) -> None:
+        """Gather what turned bad; what was so from the beginning is no news."""
+        if not model.whole or not seen.whole:
+            return
+        self._gather("stale", sum(verdict is not None for verdict in seen.stale.values()))
+        self._gather("failed", sum(task.state == "failed" for task in seen.came))
+
+    def tick(self, status: Status) -> None:
+        """Sound what was gathered, at most once in a while."""
+        if status.trouble != self._trouble:
+            self._trouble = status.trouble
+            if status.trouble:
+                self._gather(f"storage {status.trouble}", 1)
+        if self._gathered and time.monotonic() >= self._due:
+            words = ", ".join(f"{count} {what}" for what, count in self._gathered.items())
+            self._gathered = {}
+            if not self.muted:
+                self._due = time.monotonic() + self._config.alert_every
+                self._sound(words)
+
+    def _gather(self, what: str, count: int) -> None:
+        if count:
+            self._gathered[what] = self._gathered.get(what, 0) + count
+
+    def _sound(self, words: str) -> None:
+        text = clean(f"dibs: {words}", _CHARS)
+        if self._config.bell:
+            self._write("\a")
+        if self._config.notify == "osc9":
+            self._write(f"\x1b]9;{text}\x1b\\")
+        elif self._config.notify == "osc777":
+            self._write(f"\x1b]777;notify;dibs;{text.replace(';', ',')}\x1b\\")
+        if self._config.alert_command:
+            try:
+                subprocess.Popen(
+                    [*self._config.alert_command, text],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
+            except OSError:
+                self._config = self._config._replace(alert_command=())

@@ -1,0 +1,192 @@
+"""The dashboard: one board, its reader, and the screens over them."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from textual.app import App, SystemCommand
+from textual.binding import Binding
+from textual.screen import Screen
+
+import dibs
+from dibs_tui import memory
+from dibs_tui.alerts import Alerts
+from dibs_tui.commands import COMMANDS, Command, spelled
+from dibs_tui.config import Config
+from dibs_tui.keymap import check
+from dibs_tui.memory import Remembered
+from dibs_tui.messages import BoardSeen
+from dibs_tui.model.board import BoardModel
+from dibs_tui.model.seen import Seen
+from dibs_tui.reader import Reader
+from dibs_tui.screens.board import BoardScreen
+from dibs_tui.text import clean
+from dibs_tui.themes import THEMES
+from dibs_tui.widgets.table import TaskTable
+
+
+class DibsApp(App[None]):
+    """The living board."""
+
+    TITLE = "dibs"
+    CSS = """
+    TaskTable:nocolor > .table--cursor { text-style: reverse; }
+    Shown:nocolor > .listing--cursor { text-style: reverse; }
+    TaskTable:nocolor > .table--stale { text-style: bold underline; }
+    """
+    BINDINGS = [Binding("ctrl+c", "quit", "quit", show=False, priority=True)]  # noqa: RUF012
+
+    def __init__(
+        self,
+        reader: Reader,
+        config: Config | None = None,
+        *,
+        wall: bool = False,
+        terms: str = "",
+        remembered: Remembered | None = None,
+    ) -> None:
+        self.config = config or Config()
+        self.remembered = remembered if remembered is not None else memory.load()
+        super().__init__(ansi_color=not self.config.colour)
+        for theme in THEMES:
+            self.register_theme(theme)
+        self.theme = self._wanted_theme()
+        self.reader = reader
+        self.model = BoardModel(reader.tasks)
+        self.wall = wall
+        self.terms = terms
+        self.read_only = self.config.read_only or wall
+        self.pane = self.remembered.pane
+        self.filter_ages = False
+        host = dibs.this_host()
+        self.where = clean(f"{host.user}@{host.name}")
+        keys = check(self.config.keys, COMMANDS)
+        self.commands = tuple(c._replace(keys=keys.get(c.id, c.keys)) for c in COMMANDS)
+        self.alerts = Alerts(self.config, self._to_terminal, muted=self.remembered.muted)
+
+    def on_mount(self) -> None:
+        """Open the board."""
+        self.push_screen(BoardScreen(self.model))
+        if self.wall:
+            from dibs_tui.screens.wall import WallScreen
+
+            self.push_screen(WallScreen(self.model))
+        self.call_after_refresh(gc.freeze)
+
+    def _wanted_theme(self) -> str:
+        """The theme of the flag, the environment or the file; else the one of the last time."""
+        known = [theme.name for theme in THEMES]
+        wanted = self.config.theme
+        if wanted == Config().theme and self.remembered.theme in known:
+            wanted = self.remembered.theme
+        return wanted if wanted in known else Config().theme
+
+    def tell(self, seen: Seen) -> None:
+        """Hand on what the reader found; called from its thread."""
+        self.post_message(BoardSeen(seen))
+
+    def on_board_seen(self, event: BoardSeen) -> None:
+        """The board screen owns the state, whichever screen is on top."""
+        for screen in self.screen_stack:
+            if isinstance(screen, BoardScreen):
+                screen.take(event.seen)
+                return
+        self.call_later(self.post_message, event)
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterator[SystemCommand]:
+        """The palette: every command of the registry."""
+        board = next((s for s in self.screen_stack if isinstance(s, BoardScreen)), None)
+        if board is None:
+            return
+        for command in self.commands:
+            if command.group != "move":
+                key = f"  ({spelled(command.keys[0])})" if command.keys else ""
+                title = f"{command.title}{key}"
+                yield SystemCommand(title, command.text, partial(board.hand.do, command.id))
+
+    # What is remembered
+
+    def remember(
+        self, *, panel: str | None = None, pane: bool | None = None, compact: bool | None = None
+    ) -> None:
+        """Keep a choice for the next time."""
+        kept = self.remembered
+        if panel is not None:
+            kept = kept._replace(panel=panel)
+        if pane is not None:
+            self.pane = pane
+            kept = kept._replace(pane=pane)
+        if compact is not None:
+            kept = kept._replace(compact=compact)
+        self._keep(kept)
+
+    def remember_table(self, table: TaskTable) -> None:
+        """Keep a table's order and columns for the next time."""
+        kept = self.remembered
+        sort = {**kept.sort, table.panel: (table.sort, table.descending)}
+        columns = {**kept.columns, table.panel: table.columns}
+        self._keep(kept._replace(sort=sort, columns=columns))
+
+    def next_theme(self) -> str:
+        """Go round the themes."""
+        names = [theme.name for theme in THEMES]
+        at = names.index(self.theme) + 1 if self.theme in names else 0
+        self.theme = names[at % len(names)]
+        self._keep(self.remembered._replace(theme=self.theme))
+        return self.theme
+
+    def toggle_mute(self) -> str:
+        """Silence the alerts, or let them sound."""
+        self.alerts.muted = not self.alerts.muted
+        self._keep(self.remembered._replace(muted=self.alerts.muted))
+        return "alerts are muted" if self.alerts.muted else "alerts sound again"
+
+    def _keep(self, remembered: Remembered) -> None:
+        self.remembered = remembered
+        memory.save(remembered)
+
+    def _to_terminal(self, text: str) -> None:
+        driver = self._driver
+        if driver is not None:
+            driver.write(text)
+            driver.flush()
+
+
+def run(path: str, config: Config, *, wall: bool = False, terms: str = "") -> int:
+    """Open the dashboard on a directory and stay until it is left."""
+    return run_on(lambda tell: Reader(path, tell, poll=config.poll), config, wall=wall, terms=terms)
+
+
+def run_on(
+    make: Callable[[Callable[[Seen], None]], Reader],
+    config: Config,
+    *,
+    wall: bool = False,
+    terms: str = "",
+) -> int:
+    """The same with a reader of one's own."""
+    from dibs_tui.leaving import leave_when_told
+
+    sys.setswitchinterval(0.002)
+    told: list[Seen] = []
+    hand_on: Callable[[Seen], None] = told.append
+
+    def tell(seen: Seen) -> None:
+        hand_on(seen)
+
+    reader = make(tell)
+    reader.start()
+    app = DibsApp(reader, config, wall=wall, terms=terms)
+    hand_on = app.tell
+    for seen in told:
+        app.tell(seen)
+    with leave_when_told(app):
+        app.run(mouse=config.mouse)
+    reader.stop()
+    sys.stdout.flush()
+    os._exit(app.return_code or 0) if reader.is_alive() and reader.status.busy else None
+    return app.return_code or 0

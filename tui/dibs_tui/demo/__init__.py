@@ -1,0 +1,1 @@
+"""A board to look at: one with a crew at work on it, and one that stands still."""

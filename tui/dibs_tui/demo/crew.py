@@ -1,0 +1,84 @@
+"""A temporary board with real workers on it, for as long as somebody looks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from types import TracebackType
+
+import dibs
+import dibs_tui
+from dibs_tui.demo.keeper import remove
+
+_PROGRAM = (
+    "import sys; sys.path += sys.argv[1:3]; "
+    "from dibs_tui.demo.keeper import main; main(*sys.argv[3:])"
+)
+_PATIENCE = 10.0
+
+
+class Crew:
+    """A board in a new directory below `path`, or where temporary files go, and its workers.
+
+    All of it ends with the block, and with this process, even where that is killed.
+    """
+
+    def __init__(self, path: str | None = None) -> None:
+        self._below = [os.path.abspath(path)] if path else []
+        self.path = ""
+        """Where the board is; empty until the block is entered."""
+
+    def __enter__(self) -> Crew:
+        self.keeper = self._start()
+        try:
+            self.path = self._answer()
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._end()
+
+    def _start(self) -> subprocess.Popen[str]:
+        roots = [os.path.dirname(package.__path__[0]) for package in (dibs, dibs_tui)]
+        return subprocess.Popen(
+            [sys.executable, "-P", "-c", _PROGRAM, *roots, *self._below],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd="/",
+            text=True,
+            start_new_session=True,  # neither ctrl+c nor a hang-up is for the crew
+        )
+
+    def _answer(self) -> str:
+        """The board's path, which is all that a keeper says unless it failed."""
+        assert self.keeper.stdout is not None
+        said = self.keeper.stdout.read().strip()
+        if not os.path.isdir(said):
+            why = said.rpartition("\n")[2] or "its keeper was killed"
+            raise dibs.StorageError(
+                f"the demo cannot start: {why}; set TMPDIR to a directory with some room"
+            )
+        return said
+
+    def _end(self) -> None:
+        keeper = self.keeper
+        assert keeper.stdin is not None
+        assert keeper.stdout is not None
+        keeper.stdin.close()
+        keeper.stdout.close()
+        try:
+            keeper.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            keeper.kill()
+            keeper.wait()
+        if self.path:
+            remove(self.path)  # a keeper that was killed has left it

@@ -1,0 +1,224 @@
+"""One board followed: what was heard is looked at, and everything else now and then.
+
+Changes of names are told at once. Beats, which only move a bar, are gathered and told once a pass.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from heapq import heappop, heappush, nsmallest
+from typing import Any
+
+from dibs import Board, Event, Facts, Sample, Task, Verdict, View
+from dibs_tui.model.seen import Seen
+
+_CLAIMS = ".dibs/claims/"
+_JOURNAL = ".dibs/journal/"
+_AGAIN = 5.0
+"""Seconds between two looks at every claim, whatever was heard."""
+_SPARE = 25
+"""A pass over everything may take one part in so many of a core."""
+_OLDEST = 1000
+_SLICE = 2000
+_HISTORY = 1800.0
+_QUICK = 0.1
+
+
+class Follower:
+    """What one thread knows of one open board, and what it has told."""
+
+    def __init__(self, board: Board, report: Callable[[Seen], None], view: View) -> None:
+        self.live = False
+        """Whether changes are heard; else every pass looks at everything."""
+        self.exact = True
+        self.on_touch: Callable[[], None] = lambda: None
+        """Called before the clock is read by touching the probe: the touch should be heard."""
+        self._board = board
+        self._report = report
+        self._view = view
+        self._facts: dict[str, Facts] = {}
+        self._stale: dict[str, Verdict] = {}
+        self._untold_facts: dict[str, Facts] = {}
+        self._untold_stale: dict[str, Verdict | None] = {}
+        self._ends: list[tuple[int, str]] = []
+        self._beaten: set[str] = set()
+        self._read_upto: dict[str, int] = {}
+        self._news = True
+        self._now = Sample(0, 0)
+        self._clock_at = self._scan_at = self._claims_at = self._pass_at = 0.0
+        self._oldest_at = 0.0
+        self._sweep: list[str] = []
+        self._sweep_cost = 0.0
+        self._ages: list[tuple[int, str]] = []
+
+    def begin(self) -> None:
+        """Tell the board itself first."""
+        change = self._view.scan()
+        self._tell(change.came, change.went, whole=False)
+
+    def complete(self) -> None:
+        """Tell what has ended as well, and what happened before."""
+        self._view.with_ended()
+        change = self._view.scan()
+        recent = self._recent()
+        self._look_at(self._view.live.values())
+        self._tell(change.came, change.went, events=recent)
+        self._scan_at = self._claims_at = time.monotonic()
+
+    def due(self, every: float) -> float:
+        """When the next pass is due, by the monotonic clock."""
+        if self._beaten or self._news:
+            return self._pass_at + min(every, 0.25 if self._news else every)
+        return self._pass_at + every
+
+    def forget_marks(self) -> None:
+        """Let the next pass look at everything."""
+        self._scan_at = self._claims_at = -1e9
+        self._view.with_ended()
+
+    def heard(self, paths: Iterable[str]) -> None:
+        """These files changed, or their names came or went."""
+        names = []
+        for path in paths:
+            if path.startswith(_CLAIMS):
+                self._beaten.add(path[len(_CLAIMS) :])
+            elif path.startswith(_JOURNAL):
+                self._news = True
+            elif path.endswith(".lock"):
+                self._beaten.add(path[:-5])
+            elif not path.startswith(".dibs"):
+                names.append(path)
+        if names:
+            change = self._view.hint(names)
+            if change:
+                self._tell(change.came, change.went)
+
+    def tell_since(self, names: Iterable[str]) -> None:
+        """Since when these tasks wait."""
+        self._report(self._seen(since=self._view.since(names)))
+
+    def look(self) -> None:
+        """One pass: whatever is due."""
+        start = self._pass_at = time.monotonic()
+        if start - self._clock_at > 2.0 or not self._now.boot:
+            self._read_clock()
+        self._scan_if_due(start)
+        self._look_at(self._due_claims(start))
+        events = self._events() if self._news or not self.live else ()
+        if events or self._untold_facts or self._untold_stale:
+            self._report(self._seen(events=tuple(events)))
+        self._look_for_oldest(start)
+
+    # Names
+
+    def _scan_if_due(self, start: float) -> None:
+        rest = max(self._view.rest, 5.0 if self.live else 0.0)
+        if start - self._scan_at < rest or self._view.unchanged():
+            return
+        change = self._view.scan()
+        self._scan_at = time.monotonic()
+        if change:
+            self._tell(change.came, change.went)
+
+    def _tell(
+        self,
+        came: tuple[Task, ...],
+        went: tuple[Task, ...],
+        *,
+        events: tuple[Event, ...] = (),
+        whole: bool = True,
+    ) -> None:
+        for task in went:
+            self._facts.pop(task.name, None)
+            self._stale.pop(task.name, None)
+        if not self._now.boot:
+            self._read_clock()
+        self._look_at(task for task in came if task.live)
+        since = self._view.since(t.name for t in came if not t.live) if len(came) < 200 else {}
+        self._report(self._seen(events=events, since=since, came=came, went=went, whole=whole))
+
+    def _seen(self, **found: Any) -> Seen:
+        """What was found, with all that was gathered and not yet told."""
+        facts, self._untold_facts = self._untold_facts, {}
+        stale, self._untold_stale = self._untold_stale, {}
+        return Seen(
+            facts=facts,
+            stale=stale,
+            now=self._now,
+            exact=self.exact,
+            strangers=len(self._view.strangers),
+            **found,
+        )
+
+    # Claims
+
+    def _due_claims(self, start: float) -> list[Task]:
+        """The claims to look at now: beaten, perhaps silent for too long, or all now and then."""
+        live = self._view.live
+        if start - self._claims_at >= (_AGAIN if self.live else 0.0):
+            self._beaten.clear()
+            return list(live.values())
+        names = {f"{stem}.{word}" for stem in self._beaten for word in ("claimed", "held")}
+        self._beaten.clear()
+        while self._ends and self._ends[0][0] < self._now.fs:
+            names.add(heappop(self._ends)[1])
+        names.update(self._stale)
+        return [live[name] for name in names if name in live]
+
+    def _look_at(self, tasks: Iterable[Task]) -> None:
+        tasks = list(tasks)
+        start = time.thread_time()
+        for name, facts in self._view.look(tasks).items():
+            before = self._facts.get(name)
+            if before is None or before.pulse != facts.pulse:
+                self._untold_facts[name] = facts
+                heappush(self._ends, (facts.beat + int(facts.ttl * 1e9), name))
+            self._facts[name] = facts
+            verdict = (
+                self._view.judge(facts, self._now, self.exact) if facts.expired(self._now) else None
+            )
+            if verdict != self._stale.get(name):
+                self._untold_stale[name] = verdict
+            if verdict is not None:
+                self._stale[name] = verdict
+            else:
+                self._stale.pop(name, None)
+        if len(tasks) == len(self._view.live):
+            self._claims_at = time.monotonic() + _SPARE * (time.thread_time() - start)
+
+    def _read_clock(self) -> None:
+        self.on_touch()
+        self._now, self.exact = self._view.now(self._facts.values())
+        self._clock_at = time.monotonic()
+
+    # What happened
+
+    def _recent(self) -> tuple[Event, ...]:
+        """The last half hour of the journal; from then on it is followed."""
+        journal = self._board.journal
+        self._read_upto = journal.ends()
+        self._news = False
+        return tuple(journal.recent(self._now.fs / 1e9 - _HISTORY))
+
+    def _events(self) -> list[Event]:
+        self._news = False
+        return self._board.journal.follow(self._read_upto)
+
+    # What has waited longest
+
+    def _look_for_oldest(self, start: float) -> None:
+        """A slice of the waiting tasks; the longest waiting are told when all were looked at."""
+        if not self._sweep:
+            if start < self._oldest_at:
+                return
+            self._sweep = [n for n in list(self._view.tasks) if n.endswith(".available")]
+            self._ages, self._sweep_cost = [], 0.0
+        before = time.thread_time()
+        part, self._sweep = self._sweep[:_SLICE], self._sweep[_SLICE:]
+        since = self._view.since(part)
+        self._ages = nsmallest(_OLDEST, [*self._ages, *((at, name) for name, at in since.items())])
+        self._sweep_cost += time.thread_time() - before
+        if not self._sweep:
+            self._oldest_at = time.monotonic() + max(60.0, 2 * _SPARE * self._sweep_cost)
+            self._report(self._seen(since={name: at for at, name in self._ages}))

@@ -1,0 +1,1 @@
+"""What the dashboard knows of a board: pure, without a screen and without a disk."""

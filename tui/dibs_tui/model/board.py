@@ -1,0 +1,236 @@
+"""The board as the dashboard knows it, corrected by what the reader tells."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from dibs import Entry, Event, Facts, Sample, Task, Verdict
+from dibs.entries import entry
+from dibs_tui.model.columns import COLUMNS
+from dibs_tui.model.line import Line
+from dibs_tui.model.oldest import Oldest
+from dibs_tui.model.panels import PANELS
+from dibs_tui.model.rates import Rates
+from dibs_tui.model.rhythm import Rhythm
+from dibs_tui.model.roll import Flipped, Key, Roll
+from dibs_tui.model.seen import Seen
+from dibs_tui.text import clean
+
+_FEED = 2000
+_REASONS = 5000
+_FLASH = 1.2
+_MANY = 5000
+"""From so many at once on, a roll is sorted anew instead of corrected."""
+
+Test = Callable[[Entry], bool]
+
+
+class Listing(NamedTuple):
+    """One roll that somebody shows."""
+
+    panel: str
+    roll: Roll
+    sort: str
+    test: Test | None
+
+
+class BoardModel:
+    """Everything that is known of one board, and the sorted rolls that are shown of it."""
+
+    def __init__(self, tasks: Mapping[str, Task] | None = None) -> None:
+        self.tasks: Mapping[str, Task] = tasks if tasks is not None else {}
+        """The reader's own picture: at most one message ahead of the rolls."""
+        self.facts: dict[str, Facts] = {}
+        self.stale: dict[str, Verdict] = {}
+        self.since: dict[str, int] = {}
+        self.rhythms: dict[str, Rhythm] = {}
+        self.reasons: dict[str, str] = {}
+        """Why an id failed or was parked last."""
+        self.feed: deque[Event] = deque(maxlen=_FEED)
+        self.rates = Rates()
+        self.oldest = Oldest()
+        self.counts: Counter[str] = Counter()
+        """By the word of the name; stale ones are counted as claimed or held here."""
+        self.strangers = 0
+        self.whole = False
+        self.exact = True
+        self._listings: list[Listing] = []
+        self._flashes: dict[str, float] = {}
+        self._stale_locks = 0
+        self._sample = Sample(0, 0)
+
+    # The clock
+
+    @property
+    def now(self) -> Sample:
+        """The board's clock, reckoned from when it was last read."""
+        passed = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - self._sample.boot
+        return Sample(self._sample.fs + passed, self._sample.boot + passed)
+
+    # What is shown
+
+    def state_of(self, task: Task) -> str:
+        """The state in the operator's words."""
+        return "stale" if task.name in self.stale else task.state
+
+    def count(self, state: str) -> int:
+        """How many tasks and locks are in a state."""
+        if state == "stale":
+            return len(self.stale)
+        if state == "held":
+            return self.counts[state] - self._stale_locks
+        stale = len(self.stale) - self._stale_locks if state == "claimed" else 0
+        return self.counts[state] - stale
+
+    def entry(self, task: Task) -> Entry:
+        """A task's row as filters and cells read it."""
+        row = entry(task, self.facts.get(task.name), self.now, self.since.get(task.name))
+        state = self.state_of(task)
+        return row if row.state == state else row._replace(state=state)
+
+    def line(self, task: Task) -> Line:
+        """What a table shows of a task now."""
+        row = self.entry(task)
+        state = row.state
+        if task.name not in self.tasks:
+            state = "gone"
+        elif state in _LIVE and self.late(task.name):
+            state = "late"
+        return Line(
+            task,
+            row,
+            state,
+            clean(task.id),
+            self.stale.get(task.name, ""),
+            clean(self.reasons.get(task.id, "")),
+            task.name in self._flashes,
+        )
+
+    def late(self, name: str) -> bool:
+        """Whether a claim misses its own cadence, though its lease still runs."""
+        rhythm = self.rhythms.get(name)
+        return rhythm is not None and rhythm.late(self.now.fs)
+
+    # The rolls
+
+    def listing(
+        self, panel: str, sort: str, test: Test | None = None, descending: bool = False
+    ) -> Listing:
+        """A roll of a panel's tasks that is kept true from now on; `close` it when it goes."""
+        states = PANELS[panel].states
+        column = COLUMNS[sort]
+
+        def key(task: Task) -> Key:
+            value = column.sort(self, task)
+            return Flipped(value) if descending else value, task.id, task.name
+
+        tasks = self._fitting(states, test)
+        listing = Listing(panel, Roll(key, tasks, moving=column.moving), sort, test)
+        self._listings.append(listing)
+        return listing
+
+    def close(self, listing: Listing) -> None:
+        """Nobody shows it any more."""
+        self._listings = [kept for kept in self._listings if kept is not listing]
+
+    def _fitting(self, states: frozenset[str], test: Test | None) -> list[Task]:
+        tasks: Iterable[Task] = list(self.tasks.values())
+        if self.stale:
+            found = [t for t in tasks if self.state_of(t) in states]
+        else:
+            found = [t for t in tasks if t.state in states]
+        return found if test is None else [t for t in found if test(self.entry(t))]
+
+    def _wanted(self, listing: Listing, task: Task) -> bool:
+        if self.state_of(task) not in PANELS[listing.panel].states:
+            return False
+        return listing.test is None or listing.test(self.entry(task))
+
+    def _place(self, task: Task) -> None:
+        """Let a task stand in every roll where it belongs now."""
+        for listing in self._listings:
+            if self._wanted(listing, task):
+                listing.roll.put(task)
+            else:
+                listing.roll.drop(task)
+
+    # What the reader tells
+
+    def apply(self, seen: Seen) -> bool:
+        """Take over what was found; whether any roll has to be made anew."""
+        if seen.now is not None:
+            self._sample, self.exact = seen.now, seen.exact
+        self.strangers, self.whole = seen.strangers, seen.whole
+        self.since.update(seen.since)
+        for name, at in seen.since.items():
+            self.oldest.note(name, at)
+        self.facts.update(seen.facts)
+        for name, facts in seen.facts.items():
+            self.rhythms[name] = self.rhythms.get(name, _NEW).heard(facts.beat)
+        for name, verdict in seen.stale.items():
+            self._judge(name, verdict)
+        self.counts.update(task.state for task in seen.came)
+        self.counts.subtract(task.state for task in seen.went)
+        anew = len(seen.came) + len(seen.went) > _MANY
+        self._move(seen, rolls=not anew)
+        for event in seen.events:
+            self.note(event)
+        return anew
+
+    def _judge(self, name: str, verdict: Verdict | None) -> None:
+        was = self.stale.pop(name, None) is not None
+        if verdict is not None:
+            self.stale[name] = verdict
+        if name.endswith(".held"):
+            self._stale_locks += (verdict is not None) - was
+
+    def _move(self, seen: Seen, *, rolls: bool) -> None:
+        flash = time.monotonic() + _FLASH if rolls and self.whole else 0.0
+        for task in seen.went:
+            if rolls:
+                for listing in self._listings:
+                    listing.roll.drop(task)
+            self._forget(task)
+        if not rolls:
+            return
+        for task in seen.came:
+            if flash:
+                self._flashes[task.name] = flash
+            self._place(task)
+        for name in {**seen.facts, **seen.stale, **seen.since}:
+            task_now = self.tasks.get(name)
+            if task_now is not None:
+                self._place(task_now)
+
+    def _forget(self, task: Task) -> None:
+        name = task.name
+        if name not in self.tasks:
+            self.since.pop(name, None)
+            if task.live:
+                self.facts.pop(name, None)
+                self.rhythms.pop(name, None)
+                self._judge(name, None)
+
+    def note(self, event: Event) -> None:
+        """Something that happened, by the journal or as it was seen."""
+        self.feed.appendleft(event)
+        self.rates.note(event.verb, event.at)
+        if event.verb in ("fail", "park") and event.reason:
+            while len(self.reasons) >= _REASONS:
+                del self.reasons[next(iter(self.reasons))]
+            self.reasons[event.id] = event.reason
+
+    def fade(self) -> bool:
+        """End the flashes that are over; whether there were any."""
+        now = time.monotonic()
+        over = [name for name, until in self._flashes.items() if until <= now]
+        for name in over:
+            del self._flashes[name]
+        return bool(over)
+
+
+_LIVE = ("claimed", "held")
+_NEW = Rhythm()

@@ -1,0 +1,163 @@
+"""The columns that a table can show: what stands in each, and how a table is sorted by it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dibs_tui.ages import short
+from dibs_tui.model.line import GLYPHS, URGENCY
+from dibs_tui.text import clean
+
+if TYPE_CHECKING:
+    from dibs import Task
+    from dibs_tui.model.board import BoardModel
+    from dibs_tui.model.line import Line
+
+BAR = 6
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+_NEVER = 1 << 63
+
+
+class Column(NamedTuple):
+    """One column."""
+
+    title: str
+    width: int
+    """Cells; the least where it can grow."""
+    rank: int
+    """The higher, the sooner it gives way on a narrow terminal; 0 never does."""
+    cell: Callable[[Line], str]
+    sort: Callable[[BoardModel, Task], Any]
+    grows: int = 0
+    """Its share of the room that is left over."""
+    right: bool = False
+    moving: str = ""
+    """Whose place changes with time when it is sorted by: nobody's, `live` tasks', or `all`."""
+    middle: bool = False
+    """Cut in the middle, because both ends tell."""
+
+
+def bar(part: float, cells: int = BAR) -> str:
+    """A bar that empties: so much of so many cells."""
+    eighths = round(max(0.0, min(1.0, part)) * cells * 8)
+    full, rest = divmod(eighths, 8)
+    return ("█" * full + (_EIGHTHS[rest] if rest else "")).ljust(cells, "·")
+
+
+def _state(line: Line) -> str:
+    return f"{GLYPHS[line.state]} {line.state}"
+
+
+def _left(line: Line) -> str:
+    entry = line.entry
+    if entry.ttl is None or entry.age is None:
+        return ""
+    left = entry.ttl - entry.age
+    return f"{bar(left / entry.ttl)} {short(left):>5}" if left > 0 else f"{bar(0)}  over"
+
+
+def _past(line: Line) -> str:
+    entry = line.entry
+    if entry.ttl is None or entry.age is None or entry.age <= entry.ttl:
+        return ""
+    return short(entry.age - entry.ttl)
+
+
+def _since(model: BoardModel, task: Task) -> int:
+    facts = model.facts.get(task.name)
+    return facts.since if facts is not None else model.since.get(task.name, _NEVER)
+
+
+def _beat(model: BoardModel, task: Task) -> int:
+    facts = model.facts.get(task.name)
+    return facts.beat if facts is not None else _NEVER
+
+
+def _ends(model: BoardModel, task: Task) -> int:
+    facts = model.facts.get(task.name)
+    return facts.beat + int(facts.ttl * 1e9) if facts is not None else _NEVER
+
+
+def _owner(model: BoardModel, task: Task) -> str:
+    facts = model.facts.get(task.name)
+    return facts.owner if facts is not None else task.owner
+
+
+def _record(field: str) -> Callable[[BoardModel, Task], str]:
+    def value(model: BoardModel, task: Task) -> str:
+        facts = model.facts.get(task.name)
+        return getattr(facts.record, field) if facts is not None and facts.record else ""
+
+    return value
+
+
+COLUMNS = {
+    "state": Column(
+        "state", 11, 0, _state, lambda m, t: URGENCY[m.state_of(t)], moving="live"
+    ),
+    "id": Column("id", 14, 0, lambda line: line.id, lambda m, t: t.id, grows=3, middle=True),
+    "priority": Column(
+        "pri", 3, 4, lambda line: str(line.entry.priority), lambda m, t: -t.priority, right=True
+    ),
+    "waiting": Column(
+        "waiting", 7, 2, lambda line: short(line.entry.age), _since, right=True, moving="all"
+    ),
+    "ended": Column("ended", 6, 3, lambda line: short(line.entry.age), _since, right=True,
+                    moving="all"),
+    "owner": Column(
+        "owner", 12, 1, lambda line: clean(line.entry.owner), _owner, grows=1, moving="live"
+    ),
+    "host": Column(
+        "host", 10, 5, lambda line: clean(line.entry.host), _record("host"), moving="live"
+    ),
+    "held": Column(
+        "held", 6, 4, lambda line: short(line.entry.held), _since, right=True, moving="live"
+    ),
+    "beat": Column(
+        "beat", 6, 6, lambda line: short(line.entry.age), _beat, right=True, moving="live"
+    ),
+    "left": Column("lease left", BAR + 6, 2, _left, _ends, moving="live"),
+    "past": Column("past", 6, 2, _past, _ends, right=True, moving="live"),
+    "evidence": Column(
+        "evidence", 8, 2, lambda line: line.verdict.upper(), lambda m, t: m.stale.get(t.name, ""),
+        moving="live",
+    ),
+    "fence": Column(
+        "fence", 6, 7, lambda line: f"#{line.entry.fence}", lambda m, t: t.fence, right=True
+    ),
+    "tries": Column(
+        "tries", 5, 6, lambda line: str(line.entry.attempts or "·"), lambda m, t: -t.attempts,
+        right=True,
+    ),
+    "metadata": Column(
+        "metadata", 12, 8, lambda line: clean(line.entry.metadata), _record("metadata"), grows=3,
+        moving="live",
+    ),
+    "reason": Column(
+        "reason", 16, 5, lambda line: line.reason, lambda m, t: m.reasons.get(t.id, ""), grows=3,
+        moving="all",
+    ),
+}  # fmt: skip
+
+
+def fitting(keys: tuple[str, ...], cells: int) -> list[tuple[str, int]]:
+    """The columns that there is room for, each with its width; a cell between any two."""
+    kept = list(keys)
+
+    def needed() -> int:
+        return sum(COLUMNS[key].width + 1 for key in kept)
+
+    while needed() > cells:
+        rank, last = max((COLUMNS[key].rank, at) for at, key in enumerate(kept))
+        if rank == 0:
+            break
+        del kept[last]
+    spare = max(0, cells - needed())
+    shares = sum(COLUMNS[key].grows for key in kept)
+    widths = []
+    for key in kept:
+        column = COLUMNS[key]
+        extra = spare * column.grows // shares if shares else 0
+        widths.append((key, column.width + extra))
+    return widths

@@ -1,0 +1,38 @@
+"""How regularly each claim beats: its own cadence, and whether it is late by it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+_WEIGHT = 0.3
+_LATE = 2.2
+_LEAST = 2_000_000_000
+KEPT = 24
+
+
+class Rhythm(NamedTuple):
+    """The beats of one claim as this dashboard saw them."""
+
+    beats: tuple[int, ...] = ()
+    """When it was heard of, newest last; at most the last few."""
+    cadence: float = 0.0
+    """The usual nanoseconds between two beats; 0 where too few were seen."""
+
+    def heard(self, beat: int) -> Rhythm:
+        """The rhythm after one more beat."""
+        if not self.beats or beat <= self.beats[-1]:
+            return self if self.beats else Rhythm((beat,))
+        gap = beat - self.beats[-1]
+        cadence = gap if not self.cadence else self.cadence + _WEIGHT * (gap - self.cadence)
+        return Rhythm((*self.beats, beat)[-KEPT:], cadence)
+
+    def due(self) -> int:
+        """When it will be late, in nanoseconds of the board's clock; 0 where that is not known."""
+        if not self.cadence:
+            return 0
+        return self.beats[-1] + max(_LEAST, int(_LATE * self.cadence))
+
+    def late(self, now: int) -> bool:
+        """Whether it misses a beat that its own cadence lets expect."""
+        due = self.due()
+        return bool(due) and now > due

@@ -1,0 +1,219 @@
+"""A sorted list of tasks that is kept true at the cost of what changes, and can be held still.
+
+It is kept in pieces, so that neither a change nor a look at one line depends on its length.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+from dibs import Task
+
+_PIECE = 512
+
+Key = tuple[Any, ...]
+
+
+class Flipped:
+    """A value that sorts the other way round."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __lt__(self, other: Flipped) -> bool:
+        return bool(other.value < self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Flipped) and bool(self.value == other.value)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Roll:
+    """Tasks in the order of a key that no two of them share.
+
+    While it is held, what comes and goes waits; every line stays where it is. A line under the
+    cursor stays as well after its task is gone, until the cursor leaves it.
+    """
+
+    def __init__(
+        self, key: Callable[[Task], Key], tasks: Iterable[Task] = (), *, moving: str = ""
+    ) -> None:
+        """`moving` says whose keys change with time: nobody's, those of `live` tasks, or `all`."""
+        self._key = key
+        self._moving = moving
+        self._keys: dict[str, Key] = {}
+        """What a task stands under, where its key may be another by now."""
+        ordered = self._ordered(tasks)
+        self._pieces = [ordered[at : at + _PIECE] for at in range(0, len(ordered), _PIECE)]
+        self._tails = [self._place(piece[-1]) for piece in self._pieces]
+        self._starts: list[int] = []
+        self._length = len(ordered)
+        self._waiting: dict[str, tuple[Task, bool]] = {}
+        self._holds: set[str] = set()
+        self._anchor = ""
+        self.version = 0
+        """Grows with every change of what stands where."""
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, at: int) -> Task:
+        number = self._piece_at(at)
+        return self._pieces[number][at - self._starts[number]]
+
+    def __iter__(self) -> Iterator[Task]:
+        return (task for piece in self._pieces for task in piece)
+
+    def part(self, start: int, stop: int) -> list[Task]:
+        """The tasks of some lines."""
+        if start >= self._length:
+            return []
+        number = self._piece_at(start)
+        skip = start - self._starts[number]
+        rest = (task for piece in self._pieces[number:] for task in piece)
+        return list(islice(rest, skip, skip + max(0, stop - start)))
+
+    def index(self, task: Task) -> int | None:
+        """The line that a task stands on."""
+        found = self._find(task)
+        if found is None:
+            return None
+        number, at = found
+        self._piece_at(0)
+        return self._starts[number] + at
+
+    def __contains__(self, task: Task) -> bool:
+        return self._find(task) is not None
+
+    @property
+    def held(self) -> bool:
+        """Whether lines stand still now."""
+        return bool(self._holds)
+
+    @property
+    def waiting(self) -> int:
+        """How many tasks are held back."""
+        return len(self._waiting)
+
+    def hold(self, reason: str) -> None:
+        """Let every line stand where it is until `release` with the same reason."""
+        self._holds.add(reason)
+
+    def release(self, reason: str) -> bool:
+        """Take over what was held back, unless another reason still holds; whether lines moved."""
+        self._holds.discard(reason)
+        return not self._holds and self._settle()
+
+    def anchor(self, name: str) -> bool:
+        """Keep this task's line even when the task goes; whether a line left because of it."""
+        if name == self._anchor:
+            return False
+        self._anchor = name
+        return not self._holds and self._settle()
+
+    def put(self, task: Task) -> None:
+        """Take a task in, or let it stand where its key is now."""
+        if self._holds:
+            self._waiting[task.name] = (task, True)
+        else:
+            self._waiting.pop(task.name, None)
+            self._insert(task)
+
+    def drop(self, task: Task) -> None:
+        """Take a task out."""
+        if self._holds or task.name == self._anchor:
+            self._waiting[task.name] = (task, False)
+        else:
+            self._remove(task)
+
+    def _settle(self) -> bool:
+        waiting, self._waiting = self._waiting, {}
+        before = self.version
+        for name, (task, stays) in waiting.items():
+            if stays:
+                self._insert(task)
+            elif name == self._anchor:
+                self._waiting[name] = (task, False)
+            else:
+                self._remove(task)
+        return self.version != before
+
+    def _insert(self, task: Task) -> None:
+        key = self._key(task)
+        if self._moves(task):
+            if self._keys.get(task.name, key) != key:
+                self._remove(task)
+            self._keys[task.name] = key
+        number = bisect_left(self._tails, key)
+        if number == len(self._pieces):
+            if not self._pieces:
+                self._pieces.append([])
+                self._tails.append(key)
+            number -= number > 0 and number == len(self._pieces)
+        piece = self._pieces[number]
+        at = bisect_left(piece, key, key=self._place)
+        if at < len(piece) and self._place(piece[at]) == key:
+            return
+        piece.insert(at, task)
+        self._tails[number] = self._place(piece[-1])
+        if len(piece) > 2 * _PIECE:
+            self._pieces[number : number + 1] = [piece[:_PIECE], piece[_PIECE:]]
+            self._tails.insert(number, self._place(piece[_PIECE - 1]))
+        self._changed(1)
+
+    def _remove(self, task: Task) -> None:
+        found = self._find(task)
+        self._keys.pop(task.name, None)
+        if found is None:
+            return
+        number, at = found
+        piece = self._pieces[number]
+        del piece[at]
+        if piece:
+            self._tails[number] = self._place(piece[-1])
+        else:
+            del self._pieces[number], self._tails[number]
+        self._changed(-1)
+
+    def _changed(self, by: int) -> None:
+        self._length += by
+        self._starts = []
+        self.version += 1
+
+    def _find(self, task: Task) -> tuple[int, int] | None:
+        key = self._place(task)
+        number = bisect_left(self._tails, key)
+        if number == len(self._pieces):
+            return None
+        piece = self._pieces[number]
+        at = bisect_left(piece, key, key=self._place)
+        return (number, at) if at < len(piece) and piece[at].name == task.name else None
+
+    def _place(self, task: Task) -> Key:
+        """The key that a task stands under, or would."""
+        return self._keys.get(task.name) or self._key(task) if self._keys else self._key(task)
+
+    def _moves(self, task: Task) -> bool:
+        return self._moving == "all" or (self._moving == "live" and task.live)
+
+    def _ordered(self, tasks: Iterable[Task]) -> list[Task]:
+        tasks = list(tasks)
+        if self._moving:
+            self._keys.update({task.name: self._key(task) for task in tasks if self._moves(task)})
+        return sorted(tasks, key=self._place if self._keys else self._key)
+
+    def _piece_at(self, at: int) -> int:
+        if not self._starts:
+            start = 0
+            for piece in self._pieces:
+                self._starts.append(start)
+                start += len(piece)
+        if at < 0 or at >= self._length:
+            raise IndexError(at)
+        return bisect_left(self._starts, at + 1) - 1

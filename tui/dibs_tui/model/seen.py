@@ -1,0 +1,47 @@
+"""What the reader tells the dashboard: plain values that cross from its thread to the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from dibs import Event, Facts, Sample, Task, Verdict
+
+
+class Seen(NamedTuple):
+    """What one look at the board found different."""
+
+    came: tuple[Task, ...] = ()
+    went: tuple[Task, ...] = ()
+    facts: Mapping[str, Facts] = {}
+    """The claims that were heard of, or whose silence now lasts too long."""
+    stale: Mapping[str, Verdict | None] = {}
+    """Which claims became stale, with the evidence; None for one that is no longer."""
+    since: Mapping[str, int] = {}
+    """When tasks that nobody holds came to wait, or ended."""
+    events: tuple[Event, ...] = ()
+    now: Sample | None = None
+    """The board's clock, when it was read."""
+    exact: bool = True
+    strangers: int = 0
+    whole: bool = True
+    """False until the first listing of every folder is told."""
+
+
+class Status(NamedTuple):
+    """How the reader fares; replaced whole, so that any thread may look at it."""
+
+    fresh: float = 0.0
+    """When the board was last seen whole, on the boot-time clock."""
+    busy: float = 0.0
+    """Since when the disk has owed an answer; 0 while it owes none."""
+    live: bool = False
+    """Changes are heard as they happen; else the board is polled."""
+    why_polling: str = ""
+    writable: bool = True
+    trouble: str = ""
+    """One of `missing`, `denied`, `not a board`, `newer`, `failed`; empty while all is well."""
+    cause: str = ""
+    """The trouble in one line, with the path."""
+    every: float = 1.0
+    """Seconds between two looks at the whole board."""

@@ -1,0 +1,282 @@
+"""The board: head, tables, what stands beside them, filter and footer."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.events import DescendantFocus, Resize
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Input, Static
+
+from dibs import BadName
+from dibs.filters import parse
+from dibs_tui import layout
+from dibs_tui.cards import card_of, trouble_of
+from dibs_tui.hand import Hand
+from dibs_tui.messages import (
+    AgesWanted,
+    CursorMoved,
+    FilterAsked,
+    Inspected,
+    RunCommand,
+    SortAsked,
+)
+from dibs_tui.model.board import BoardModel, Test
+from dibs_tui.model.panels import PANELS
+from dibs_tui.text import clean
+from dibs_tui.widgets.filterbar import FilterBar
+from dibs_tui.widgets.footer import Footer
+from dibs_tui.widgets.head import Head
+from dibs_tui.widgets.panel import Panel
+from dibs_tui.widgets.table import TaskTable
+from dibs_tui.widgets.tabs import Tabs
+
+if TYPE_CHECKING:
+    from dibs_tui.app import DibsApp
+    from dibs_tui.model.seen import Seen
+
+_UPRIGHT = ("all", "stale", "claimed")
+_BOTTOM = ("available", "failed", "done", "locks")
+
+
+class BoardScreen(Screen[None]):
+    """Everything about one board; it owns the state, the widgets only show it."""
+
+    CSS_PATH = "board.tcss"
+    AUTO_FOCUS = None
+
+    def __init__(self, model: BoardModel) -> None:
+        super().__init__()
+        self.model = model
+        self.view = "all"
+        self.paused = False
+        self.filter_text = ""
+        self.hand = Hand(self)
+        self.tables: dict[str, TaskTable] = {}
+        self._focused = ""
+
+    @property
+    def dibs(self) -> DibsApp:
+        """The app, by its own type."""
+        from dibs_tui.app import DibsApp
+
+        assert isinstance(self.app, DibsApp)
+        return self.app
+
+    def compose(self) -> ComposeResult:
+        """All parts; which of them are shown is decided by the view and the room."""
+        app = self.dibs
+        still = app.config.still
+        self.tables = {panel: TaskTable(panel, self.model, still=still) for panel in PANELS}
+        yield Head(app.reader.path, app.where, self.model, read_only=app.read_only)
+        yield Tabs(self.model)
+        yield Static(id="banner", markup=False)
+        with Horizontal(id="body"):
+            with Vertical(id="panels"):
+                for panel in _UPRIGHT:
+                    yield Panel(self.tables[panel])
+                with Horizontal(id="bottom"):
+                    for panel in _BOTTOM:
+                        yield Panel(self.tables[panel])
+                yield from self.hand.lists()
+            yield Static(id="card", markup=False)
+            with Vertical(id="side"):
+                yield from self.hand.side()
+        yield FilterBar(self.model)
+        yield Footer(app.commands)
+
+    def on_mount(self) -> None:
+        """Bind the keys, take over what is remembered, and begin to tick."""
+        for command in self.dibs.commands:
+            for key in command.keys:
+                self._bindings.bind(key, f"do('{command.id}')", command.title, show=False)
+        self.hand.remember()
+        self.lay_out()
+        self.set_interval(1.0, self.tick)
+
+    # The layout
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The panels that are on the screen."""
+        return layout.shown(self.view, self.size.width, self.size.height)
+
+    @property
+    def shown_tables(self) -> list[TaskTable]:
+        """The tables among them."""
+        return [self.tables[panel] for panel in self.shown if panel in self.tables]
+
+    @property
+    def table(self) -> TaskTable | None:
+        """The table that keys act on."""
+        focused = self.focused
+        if isinstance(focused, TaskTable):
+            return focused
+        return self.tables.get(self._focused) if self._focused in self.shown else None
+
+    def lay_out(self) -> None:
+        """Show what belongs to the view and fits; tables that nobody sees keep nothing true."""
+        panels = self.shown
+        for name, table in self.tables.items():
+            self.query_one(f"#panel-{name}").display = name in panels
+            if name in panels and not table.listed:
+                table.remake()
+            elif name not in panels:
+                table.close()
+        self.query_one("#bottom").display = any(panel in panels for panel in _BOTTOM)
+        self.hand.arrange_lists(panels)
+        self.set_class(len(panels) > 1, "-full")
+        self.set_class(self.view != "all" or len(panels) == 1, "-tabs")
+        self.query_one(Tabs).show(self.view)
+        if self._focused not in panels:
+            self._focused = panels[1] if len(panels) > 1 else panels[0]
+            self.focus_panel(self._focused)
+        self.call_after_refresh(self.show)
+
+    def focus_panel(self, panel: str) -> None:
+        """Let keys act on this panel."""
+        self._focused = panel
+        widget: Widget | None = self.tables.get(panel) or self.hand.list_of(panel)
+        if widget is not None:
+            self.set_focus(widget)
+
+    def on_resize(self, event: Resize) -> None:
+        """Another room, other panels."""
+        if self.is_mounted:
+            self.lay_out()
+
+    @on(DescendantFocus)
+    def _focus_moved(self, event: DescendantFocus) -> None:
+        if isinstance(event.widget, TaskTable):
+            self._focused = event.widget.panel
+
+    # The data
+
+    def take(self, seen: Seen) -> None:
+        """Take over what the reader found, and paint what is another by now."""
+        anew = self.model.apply(seen)
+        for table in self.shown_tables:
+            if anew:
+                table.remake()
+            elif not self.paused:
+                for task in seen.came:
+                    table.follow(task)
+        self.show()
+        self.hand.seen(seen)
+
+    def show(self) -> None:
+        """Paint what has changed."""
+        for table in self.shown_tables:
+            table.catch_up()
+            states = PANELS[table.panel].states
+            total = sum(self.model.count(state) for state in states)
+            self.query_one(f"#panel-{table.panel}", Panel).tell(total)
+        self.query_one(Head).refresh()
+        self.query_one(Tabs).refresh()
+        self.hand.show()
+        self._show_state()
+
+    def tick(self) -> None:
+        """Once a second: ages go on, flashes fade, and silence is noticed."""
+        self.model.fade()
+        app = self.dibs
+        self.query_one(Head).tell(app.reader.status)
+        for table in self.shown_tables:
+            table.catch_up()
+            if table.test is not None and app.filter_ages and not table.held:
+                table.remake()
+        self.hand.tick()
+        self._show_state()
+
+    def _show_state(self) -> None:
+        """Banner, card and dimmed rows, as the reader fares."""
+        status = self.dibs.reader.status
+        trouble = trouble_of(status, self.dibs.reader.path, time.monotonic())
+        card = card_of(self.model, status, trouble, self.dibs.reader.path)
+        self.set_class(bool(trouble), "-troubled")
+        self.set_class(card is not None, "-card")
+        self.query_one("#card", Static).update(Content(card or ""))
+        banner = self.query_one("#banner", Static)
+        words = trouble if card is None else ""
+        if not words and self.paused:
+            back = sum(table.held_back for table in self.shown_tables)
+            words = f"PAUSED — {back:,} changes held back, the counts go on. p goes on."
+        banner.set_class(bool(words), "-on")
+        banner.set_class(bool(trouble), "-bad")
+        banner.update(Content(words))
+
+    @on(AgesWanted)
+    def _ages_wanted(self, event: AgesWanted) -> None:
+        self.dibs.reader.ask_since(event.names)
+
+    # Filter
+
+    def set_filter(self, text: str) -> str:
+        """Show only what matches; the complaint where the terms make no sense."""
+        test: Test | None = None
+        if text.strip():
+            try:
+                test = parse(text.split())
+            except BadName as error:
+                return clean(str(error))
+        self.filter_text = text.strip()
+        self.dibs.filter_ages = any(word in text for word in ("age", "held"))
+        for table in self.tables.values():
+            table.test = test
+            if table.listed:
+                table.remake()
+        self.hand.filtered(test)
+        self.show()
+        return ""
+
+    @on(Input.Changed, "#filter")
+    def _filter_typed(self, event: Input.Changed) -> None:
+        complaint = self.set_filter(event.value)
+        self.query_one(FilterBar).set_class(bool(complaint), "-wrong")
+
+    @on(Input.Submitted, "#filter")
+    def _filter_kept(self, event: Input.Submitted) -> None:
+        complaint = self.set_filter(event.value)
+        if complaint:
+            self.notify(complaint, markup=False)
+            return
+        self.focus_panel(self._focused)
+        self.set_class(bool(self.filter_text), "-filter")
+
+    @on(FilterAsked)
+    def _filter_asked(self, event: FilterAsked) -> None:
+        if event.view:
+            self.hand.view(event.view)
+        self.query_one(FilterBar).value = event.terms
+        self.set_class(bool(event.terms), "-filter")
+
+    # Commands
+
+    def action_do(self, command: str) -> None:
+        """Run a command of the registry."""
+        self.hand.do(command)
+
+    @on(RunCommand)
+    def _run_command(self, event: RunCommand) -> None:
+        self.hand.do(event.command)
+
+    @on(CursorMoved)
+    def _cursor_moved(self, event: CursorMoved) -> None:
+        self.hand.cursor_moved(event.task)
+
+    @on(Inspected)
+    def _inspected(self, event: Inspected) -> None:
+        self.hand.inspect(event.task)
+
+    @on(SortAsked)
+    def _sort_asked(self, event: SortAsked) -> None:
+        self.hand.sort_by(event.panel, event.column)
+
+    BINDINGS: ClassVar[list[Binding]] = []  # type: ignore[assignment]

@@ -1,0 +1,1 @@
+"""Hearing of changes on a board's directory."""

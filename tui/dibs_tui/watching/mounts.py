@@ -1,0 +1,129 @@
+"""Which file system a path lies on, as the kernel's mount table tells it.
+
+The path itself is touched only where that cannot hang: links are followed up to the first mount
+that may be somewhere else.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+TABLE = "/proc/self/mountinfo"
+_REMOTE = {
+    *("nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "coda", "davfs", "ceph", "glusterfs"),
+    *("lustre", "gpfs", "beegfs", "orangefs", "gfs2", "ocfs2"),  # cluster file systems
+    *("9p", "virtiofs", "vboxsf", "prl_fs", "drvfs", "fakeowner"),  # another kernel's disk
+    *("fuse", "autofs"),
+}
+_LINKS = 40
+
+
+class Mount(NamedTuple):
+    """One mounted file system, as far as it matters for reading a board on it."""
+
+    fstype: str
+    source: str
+    network: bool
+    """Changes may be made where this kernel does not see them, so it cannot tell of them."""
+    read_only: bool
+    point: str
+
+
+UNKNOWN = Mount("unknown", "", False, False, "/")
+"""Where there is no mount table to be read."""
+
+
+class Entry(NamedTuple):
+    """One line of the table."""
+
+    id: int
+    parent: int
+    mount: Mount
+
+
+def kind(path: str) -> Mount:
+    """The mount that a path lies on."""
+    try:
+        table = read(Path(TABLE).read_bytes())
+        whole = path if os.path.isabs(path) else os.path.join(os.getcwd(), path)
+    except OSError:
+        return UNKNOWN
+    return holding(settle(whole, table), table)
+
+
+def read(text: bytes) -> list[Entry]:
+    """The entries of a mount table; lines that cannot be understood are left out."""
+    entries = []
+    for line in text.split(b"\n"):
+        fields, _, rest = line.partition(b" - ")
+        head, tail = fields.split(b" "), rest.split(b" ")
+        if len(head) < 6 or len(tail) < 3 or not (head[0] + head[1]).isdigit():
+            continue
+        fstype, source = _plain(tail[0]), _plain(tail[1])
+        read_only = b"ro" in head[5].split(b",") or b"ro" in tail[2].split(b",")
+        mount = Mount(fstype, source, _is_remote(fstype), read_only, _plain(head[4]))
+        entries.append(Entry(int(head[0]), int(head[1]), mount))
+    return entries
+
+
+def holding(path: str, table: Sequence[Entry]) -> Mount:
+    """The mount that is seen at a path without links in it.
+
+    Found by going down from mount to mount, because one that was mounted over hides what lies
+    below it, however long the hidden one's own path is. Of two at one place the last is seen.
+    """
+    ids = {entry.id for entry in table}
+    left = [entry for entry in table if _below(path, entry.mount.point)]
+    nearer = [e for e in left if e.parent not in ids or e.parent == e.id]
+    found = UNKNOWN
+    while nearer:
+        last = min(reversed(nearer), key=lambda entry: len(entry.mount.point))
+        found = last.mount
+        left = [entry for entry in left if entry.id != last.id]
+        nearer = [entry for entry in left if entry.parent == last.id]
+    return found
+
+
+def settle(path: str, table: Sequence[Entry]) -> str:
+    """The path with its links followed, up to the first mount that could hang."""
+    done, rest, links = "/", path.split("/")[::-1], 0
+    while rest:
+        part = rest.pop()
+        if part == "..":
+            done = os.path.dirname(done)
+        elif part not in ("", "."):
+            step = os.path.join(done, part)
+            if holding(step, table).network:
+                return os.path.normpath(os.path.join(step, *reversed(rest)))
+            target = _link(step) if links < _LINKS else ""
+            if target:
+                links += 1
+                rest += target.split("/")[::-1]
+                done = "/" if target.startswith("/") else done
+            else:
+                done = step
+    return done
+
+
+def _link(path: str) -> str:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""
+
+
+def _below(path: str, point: str) -> bool:
+    return path == point or path.startswith(point.rstrip("/") + "/")
+
+
+def _is_remote(fstype: str) -> bool:
+    return fstype in _REMOTE or fstype.startswith("fuse.")
+
+
+def _plain(field: bytes) -> str:
+    """A field of the table, whose blanks, newlines and backslashes are written in octal."""
+    return os.fsdecode(re.sub(rb"\\([0-7]{3})", lambda found: bytes([int(found[1], 8)]), field))

@@ -1,0 +1,47 @@
+"""The footer: the keys that matter most, from the registry; each can be clicked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.style import Style
+from rich.text import Text
+from textual.events import Click
+from textual.widget import Widget
+
+from dibs_tui.commands import Command, spelled
+from dibs_tui.messages import RunCommand
+
+
+class Footer(Widget):
+    """One line of keys."""
+
+    def __init__(self, commands: Iterable[Command]) -> None:
+        super().__init__(id="footer")
+        self._commands = [c for c in commands if c.footer and c.keys]
+        self._places: list[tuple[int, int, str]] = []
+
+    def render(self) -> Text:
+        """As many as there is room for."""
+        variables = self.app.theme_variables
+        key_style = Style(color=variables.get("primary"), bold=True)
+        muted = Style(color=variables.get("muted"))
+        text = Text(" ", no_wrap=True, overflow="crop")
+        self._places = []
+        for command in self._commands:
+            start = text.cell_len
+            text.append(spelled(command.keys[0]), key_style)
+            text.append(f" {command.title}", muted)
+            self._places.append((start, text.cell_len, command.id))
+            text.append("   ")
+        hint = "1-9 0 panels  : commands"
+        room = self.size.width - text.cell_len - len(hint) - 1
+        if room >= 0:
+            text.append(" " * room + hint, muted)
+        return text
+
+    def on_click(self, event: Click) -> None:
+        """Do what the key under the pointer does."""
+        for start, end, command in self._places:
+            if start <= event.x < end:
+                self.post_message(RunCommand(command))

@@ -1,0 +1,121 @@
+"""The head: where this is, how fresh it is, how much there is of everything, and how fast it goes."""
+
+from __future__ import annotations
+
+import time
+
+from rich.style import Style
+from rich.text import Text
+from textual.widget import Widget
+
+from dibs_tui.ages import clock, rate, short
+from dibs_tui.model.board import BoardModel
+from dibs_tui.model.line import GLYPHS
+from dibs_tui.model.rates import sparkline
+from dibs_tui.model.seen import Status
+from dibs_tui.text import clean, fit
+
+COUNTED = ("stale", "failed", "claimed", "available", "held", "done")
+_RATED = (("claims", "claims"), ("dones", "done"), ("expiries", "expired"))
+
+
+class Head(Widget):
+    """Three lines that never move: board and freshness, counts, rates."""
+
+    def __init__(self, path: str, where: str, model: BoardModel, *, read_only: bool) -> None:
+        super().__init__(id="head")
+        self._path = path
+        self._where = where
+        self._model = model
+        self.read_only = read_only
+        self.muted = False
+        self.status = Status()
+
+    def tell(self, status: Status) -> None:
+        """Show how the reader fares now."""
+        self.status = status
+        self.refresh()
+
+    def render(self) -> Text:
+        """The lines."""
+        cells = self.size.width
+        lines = [self._first(cells), self._counts(), self._rates(cells)]
+        return Text("\n").join(lines[: max(1, self.size.height)])
+
+    def _first(self, cells: int) -> Text:
+        status = self.status
+        left = Text.assemble((" dibs ", self._colour("primary", bold=True)))
+        age = max(0.0, time.monotonic() - status.fresh) if status.fresh else None
+        if status.trouble:
+            mode, colour = f"✗ {status.trouble}", "state-failed"
+        elif status.live:
+            mode, colour = "● live", "state-claimed"
+        elif status.fresh:
+            mode, colour = f"↻ polling every {status.every:g}s", "state-late"
+        else:
+            mode, colour = "… looking", "muted"
+        right = Text.assemble(
+            (mode, self._colour(colour)),
+            ("  as of ", self._colour("muted")),
+            (f"{short(age) if age is not None else '–':>3} ago", self._fresh(age)),
+            ("  read-only" if self.read_only else "  read-write", self._colour("muted")),
+            ("  muted" if self.muted else "", self._colour("state-late")),
+            (f"  {self._where}", self._colour("muted")),
+            (f"  {clock(time.time())} ", Style(bold=True)),
+        )
+        room = cells - left.cell_len - right.cell_len - 1
+        if room < 12:
+            right = right[: max(0, right.cell_len + room - 12)]
+            room = cells - left.cell_len - right.cell_len - 1
+        left.append(fit(clean(self._path), max(0, room), cut="middle"), Style(bold=True))
+        return Text.assemble(left, " ", right, no_wrap=True, overflow="crop")
+
+    def _counts(self) -> Text:
+        text = Text(" ", no_wrap=True, overflow="ellipsis")
+        for state in COUNTED:
+            count = self._model.count(state)
+            asks = state in ("stale", "failed") and count
+            style = self._colour(f"state-{state}" if count else "muted", bold=bool(asks))
+            if asks:
+                style += Style(reverse=state == "stale")
+            text.append(f"{GLYPHS[state]} {count:,} {state}", style)
+            text.append("   ")
+        if self._model.strangers:
+            text.append(f"? {self._model.strangers:,} strange", self._colour("muted"))
+        return text
+
+    def _rates(self, cells: int) -> Text:
+        model, text = self._model, Text(" ", no_wrap=True, overflow="ellipsis")
+        now = model.now.fs / 1e9
+        bars = 15 if cells < 120 else 30
+        for kind, word in _RATED:
+            colour = {"claims": "held", "dones": "claimed", "expiries": "stale"}[kind]
+            text.append(
+                sparkline(model.rates.last(kind, now), bars), self._colour(f"state-{colour}")
+            )
+            text.append(
+                f" {word} {rate(model.rates.per_minute(kind, now))}   ", self._colour("muted")
+            )
+        oldest = model.oldest.first(model.tasks)
+        if oldest is not None:
+            waited = short(max(0.0, now - oldest[0] / 1e9))
+            text.append(f"oldest {waited}   ", self._colour("muted"))
+        text.append(self._empty_in(now), self._colour("muted"))
+        return text
+
+    def _empty_in(self, now: float) -> str:
+        waiting = self._model.count("available")
+        drain = self._model.rates.per_minute("dones", now) - self._model.rates.per_minute(
+            "adds", now
+        )
+        if not waiting:
+            return "empty"
+        return f"empty in {short(60 * waiting / drain)}" if drain > 0 else "not getting shorter"
+
+    def _fresh(self, age: float | None) -> Style:
+        late = age is None or age > 3 * self.status.every + 3
+        return self._colour("state-failed" if late else "muted", bold=late)
+
+    def _colour(self, name: str, *, bold: bool = False) -> Style:
+        value = self.app.theme_variables.get(name)
+        return Style(color=value, bold=bold or None) if value else Style(bold=bold or None)

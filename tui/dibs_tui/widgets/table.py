@@ -1,0 +1,409 @@
+"""The table: a window on a roll of any length, which paints only the lines that are shown."""
+
+from __future__ import annotations
+
+import time
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.binding import BindingType
+from textual.events import Click, MouseScrollDown, MouseScrollUp
+from textual.geometry import Region, Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from dibs import Task
+from dibs_tui.messages import AgesWanted, CursorMoved, Inspected, SortAsked
+from dibs_tui.model.board import BoardModel, Listing, Test
+from dibs_tui.model.columns import COLUMNS, fitting
+from dibs_tui.model.cursor import Cursor
+from dibs_tui.model.line import GLYPHS, Line
+from dibs_tui.model.panels import PANELS
+from dibs_tui.model.roll import Roll
+from dibs_tui.text import fit
+from dibs_tui.themes import STATES
+
+HEADER = 1
+_LEAD = 3
+"""Cells before the first column: the mark, the glyph of the state, a gap."""
+
+
+class TaskTable(ScrollView, can_focus=True):
+    """One panel's tasks. Its cursor and its marks stand on tasks, not on lines."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        *(f"table--{state}" for state in STATES),
+        "table--header", "table--cursor", "table--cursor-away", "table--marked", "table--flash",
+        "table--text", "table--muted",
+    }  # fmt: skip
+    BINDINGS: ClassVar[list[BindingType]] = []
+
+    def __init__(self, panel: str, model: BoardModel, *, still: float = 3.0) -> None:
+        super().__init__(id=f"table-{panel}", classes="tasks")
+        self.panel = panel
+        self.columns: tuple[str, ...] = PANELS[panel].columns
+        self.sort = PANELS[panel].sort
+        self.descending = False
+        self.test: Test | None = None
+        self.marks: dict[str, Task] = {}
+        """The marked tasks by the exact name that was on the screen."""
+        self.painted: dict[int, str] = {}
+        """The exact name on each painted line: what a key means."""
+        self._ageless: set[str] = set()
+        self._model = model
+        self._still = still
+        self._still_until = 0.0
+        self._listing: Listing | None = None
+        self._cursor = Cursor(Roll(lambda task: (task.name,)))
+        self._shown: dict[int, tuple[object, ...]] = {}
+        self._version = -1
+        self._styles: dict[str, Style] = {}
+
+    # The roll
+
+    @property
+    def listed(self) -> bool:
+        """Whether its roll is kept true now."""
+        return self._listing is not None
+
+    @property
+    def held(self) -> bool:
+        """Whether its lines stand still."""
+        return self._opened().roll.held
+
+    @property
+    def length(self) -> int:
+        """How many tasks it lists."""
+        return len(self._opened().roll)
+
+    @property
+    def held_back(self) -> int:
+        """How many changes wait because lines stand still."""
+        return self._opened().roll.waiting
+
+    @property
+    def cursor_line(self) -> int:
+        """The line under the cursor."""
+        return self._cursor.line
+
+    @property
+    def cursor_task(self) -> Task | None:
+        """The task under the cursor."""
+        return self._cursor.task
+
+    def remake(self) -> None:
+        """List anew, after another sort or filter or very many changes."""
+        old = self._listing
+        if old is not None:
+            self._model.close(old)
+        self._listing = None
+        roll = self._opened().roll
+        self._cursor.onto(roll)
+        if self.marks:
+            roll.hold("marks")
+        self.catch_up()
+        self.refresh()
+
+    def order(self, sort: str, *, descending: bool = False) -> None:
+        """Sort by that column."""
+        self.sort, self.descending = sort, descending
+        if self.listed:
+            self.remake()
+
+    def recall(self, sort: tuple[str, bool] | None, columns: tuple[str, ...] | None = None) -> None:
+        """Take over a remembered order and choice of columns, as far as they make sense."""
+        if columns:
+            known = tuple(key for key in columns if key in COLUMNS)
+            self.columns = known if "id" in known else ("id", *known)
+        if sort is not None and sort[0] in COLUMNS:
+            self.order(sort[0], descending=sort[1])
+        self._shown.clear()
+
+    def close(self) -> None:
+        """Nobody looks at it: keep nothing true."""
+        if self._listing is not None:
+            self._model.close(self._listing)
+            self._listing = None
+
+    def _opened(self) -> Listing:
+        if self._listing is None:
+            self._listing = self._model.listing(self.panel, self.sort, self.test, self.descending)
+        return self._listing
+
+    def pause(self, paused: bool) -> None:
+        """Let every line stand still, or take over what was held back."""
+        roll = self._opened().roll
+        if paused:
+            roll.hold("pause")
+        else:
+            roll.release("pause")
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Show what the roll has become; the cursor's task keeps its place on the screen."""
+        listing = self._listing
+        if listing is None or not self.is_mounted:
+            return
+        roll = listing.roll
+        if self._still_until and time.monotonic() > self._still_until:
+            self._still_until = 0.0
+            roll.release("cursor")
+        if roll.version != self._version or self.virtual_size.height != len(roll) + HEADER:
+            self._version = roll.version
+            before = self._shown_at
+            self.virtual_size = Size(self.size.width, len(roll) + HEADER)
+            after = self._cursor.line
+            if self._cursor.moved and after != before and self._visible(before):
+                self.scroll_to(y=max(0, self.scroll_y + after - before), animate=False)
+            self._shown_at = after
+        self.repaint_changed()
+
+    _shown_at = 0
+
+    def _visible(self, line: int) -> bool:
+        top = int(self.scroll_y)
+        return top <= line < top + self._height
+
+    @property
+    def _height(self) -> int:
+        return max(1, self.size.height - HEADER)
+
+    # The cursor
+
+    def step(self, by: int) -> None:
+        """Move the cursor by so many lines."""
+        self.go(self._cursor.line + by)
+
+    def page(self, by: int) -> None:
+        """Move the cursor by so many screens."""
+        self.step(by * max(1, self._height - 1))
+
+    def go(self, line: int) -> None:
+        """Put the cursor on a line; -1 is the last."""
+        if line < 0 and line == -1:
+            line = self.length - 1
+        changed = self._cursor.move(line)
+        if self._still > 0:
+            self._opened().roll.hold("cursor")
+            self._still_until = time.monotonic() + self._still
+        self._shown_at = at = self._cursor.line
+        top = int(self.scroll_y)
+        if at < top:
+            self.scroll_to(y=at, animate=False)
+        elif at >= top + self._height:
+            self.scroll_to(y=at - self._height + 1, animate=False)
+        self.repaint_changed()
+        if changed:
+            self.post_message(CursorMoved(self.panel, self.cursor_task))
+
+    def leave(self) -> None:
+        """Let the cursor go back to the top, where it follows whatever comes."""
+        self._cursor.free()
+        self.scroll_home(animate=False)
+        self.catch_up()
+
+    def follow(self, task: Task) -> None:
+        """The cursor's task has come back under a new name."""
+        current = self._cursor.task
+        if not self._cursor.moved or current is None or current.id != task.id:
+            return
+        if current.name not in self._model.tasks and task in self._opened().roll:
+            self._cursor.follow(task)
+
+    # Marks
+
+    def mark(self, tasks: list[Task], *, on: bool | None = None) -> None:
+        """Mark these tasks, or unmark them; without `on`, turn each round."""
+        for task in tasks:
+            if on is False or (on is None and task.name in self.marks):
+                self.marks.pop(task.name, None)
+            else:
+                self.marks[task.name] = task
+        roll = self._opened().roll
+        if self.marks:
+            roll.hold("marks")
+        else:
+            roll.release("marks")
+        self.catch_up()
+
+    def mark_range(self) -> bool:
+        """Mark from the nearest mark to the cursor; False where there is none."""
+        roll, here = self._opened().roll, self._cursor.line
+        lines = [at for task in self.marks.values() if (at := roll.index(task)) is not None]
+        if not lines:
+            return False
+        there = min(lines, key=lambda at: abs(at - here))
+        self.mark(roll.part(min(here, there), max(here, there) + 1), on=True)
+        return True
+
+    def all_shown(self) -> list[Task]:
+        """Every task that it lists."""
+        return list(self._opened().roll)
+
+    # Painting
+
+    def render_line(self, y: int) -> Strip:
+        """One line of the screen."""
+        width = self.size.width
+        if y < HEADER:
+            return self._header(width)
+        number = int(self.scroll_y) + y - HEADER
+        roll = self._opened().roll
+        if number >= len(roll):
+            self.painted.pop(y, None)
+            self._shown[y] = ()
+            return Strip([Segment(" " * width, self._style("table--text"))], width)
+        task = roll[number]
+        line = self._model.line(task)
+        if line.entry.age is None and not task.live:
+            self._want_age(task.name)
+        self.painted[y] = task.name
+        cells = self._cells(line, width)
+        look = self._look(line, number)
+        self._shown[y] = (cells, look)
+        return self._strip(cells, look, line, width)
+
+    def repaint_changed(self) -> None:
+        """Paint the lines anew whose text or look is another by now, and no other."""
+        roll, width = self._opened().roll, self.size.width
+        top = int(self.scroll_y) - HEADER
+        for y, (task) in enumerate(roll.part(top + HEADER, top + HEADER + self._height), HEADER):
+            line = self._model.line(task)
+            if self._shown.get(y) != (self._cells(line, width), self._look(line, top + y)):
+                self.refresh(Region(0, y, width, 1))
+        for y in range(HEADER + max(0, len(roll) - top - HEADER), self.size.height):
+            if self._shown.get(y):
+                self.refresh(Region(0, y, width, 1))
+
+    def _want_age(self, name: str) -> None:
+        if not self._ageless:
+            self.call_later(self._ask)
+        self._ageless.add(name)
+
+    def _ask(self) -> None:
+        names, self._ageless = tuple(self._ageless), set()
+        self.post_message(AgesWanted(names))
+
+    def _cells(self, line: Line, width: int) -> tuple[str, ...]:
+        cells = []
+        for key, room in self._fitting(width):
+            column = COLUMNS[key]
+            cells.append(
+                fit(
+                    column.cell(line),
+                    room,
+                    align="right" if column.right else "left",
+                    cut="middle" if column.middle else "end",
+                )
+            )
+        return tuple(cells)
+
+    def _look(self, line: Line, number: int) -> tuple[object, ...]:
+        task = self._cursor.task
+        at_cursor = task is not None and task.name == line.task.name
+        cursor = ("cursor" if self.has_focus else "cursor-away") if at_cursor else ""
+        return line.state, cursor, line.task.name in self.marks, line.flash
+
+    def _strip(
+        self, cells: tuple[str, ...], look: tuple[object, ...], line: Line, width: int
+    ) -> Strip:
+        state, cursor, marked, flash = look
+        base = self._style("table--text")
+        if flash:
+            base += self._style("table--flash")
+        if marked:
+            base += self._style("table--marked")
+        if cursor:
+            base += self._style(f"table--{cursor}")
+        own = base + self._style(f"table--{state}")
+        if cursor == "cursor":
+            own = base
+        glyph = GLYPHS[line.state]
+        segments = [Segment("▌" if marked else " ", own), Segment(f"{glyph} ", own)]
+        faint = base if cursor == "cursor" else base + self._style("table--muted")
+        for (key, _), text in zip(self._fitting(width), cells, strict=True):
+            style = own if key in _COLOURED or line.state == "gone" else base
+            segments += [Segment(text, faint if key in _FAINT else style), Segment(" ", base)]
+        return Strip(segments).adjust_cell_length(width, base)
+
+    def _header(self, width: int) -> Strip:
+        style = self._style("table--header")
+        segments = [Segment(" " * _LEAD, style)]
+        for key, room in self._fitting(width):
+            column = COLUMNS[key]
+            arrow = ("↓" if self.descending else "↑") if key == self.sort else ""
+            text = fit(column.title + arrow, room, align="right" if column.right else "left")
+            segments.append(Segment(f"{text} ", style + _BOLD if arrow else style))
+        return Strip(segments).adjust_cell_length(width, style)
+
+    def _fitting(self, width: int) -> list[tuple[str, int]]:
+        return fitting(self.columns, width - _LEAD)
+
+    def _style(self, name: str) -> Style:
+        if name not in self._styles:
+            self._styles[name] = self.get_component_rich_style(name, partial=name != "table--text")
+        return self._styles[name]
+
+    def notify_style_update(self) -> None:
+        """Another theme: every look is made anew."""
+        self._styles.clear()
+        self._shown.clear()
+        super().notify_style_update()
+
+    # The hand
+
+    def watch_scroll_y(self, old: float, new: float) -> None:
+        """Other lines are in the window."""
+        super().watch_scroll_y(old, new)
+        self.refresh()
+
+    def on_resize(self) -> None:
+        """Another window on the same roll."""
+        self._shown.clear()
+        self._version = -1
+        self.call_after_refresh(self.catch_up)
+
+    def on_focus(self) -> None:
+        """The cursor is drawn as the one that keys act on."""
+        self.repaint_changed()
+
+    def on_blur(self) -> None:
+        """The cursor is drawn as one that waits."""
+        self.repaint_changed()
+
+    def on_click(self, event: Click) -> None:
+        """A header sorts, a line takes the cursor, twice opens it."""
+        if event.y < HEADER:
+            key = self._column_at(event.x)
+            if key:
+                self.post_message(SortAsked(self.panel, key))
+            return
+        number = int(self.scroll_y) + event.y - HEADER
+        if number < self.length:
+            self.go(number)
+            if event.chain > 1 and self.cursor_task is not None:
+                self.post_message(Inspected(self.cursor_task))
+
+    def _column_at(self, x: int) -> str:
+        left = _LEAD
+        for key, room in self._fitting(self.size.width):
+            if left <= x <= left + room:
+                return key
+            left += room + 1
+        return ""
+
+    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
+        """Scroll without moving the cursor."""
+        event.stop()
+        self.scroll_to(y=self.scroll_y + 3, animate=False)
+
+    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
+        """Scroll without moving the cursor."""
+        event.stop()
+        self.scroll_to(y=max(0, self.scroll_y - 3), animate=False)
+
+
+_COLOURED = ("state", "left", "past", "evidence", "reason")
+_FAINT = ("metadata", "host", "fence", "tries", "held")
+_BOLD = Style(bold=True)
