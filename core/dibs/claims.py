@@ -10,9 +10,11 @@ from dibs.adding import adopt
 from dibs.clock import SECOND
 from dibs.errors import (
     BadName,
+    BoardMissing,
     Exists,
     Lost,
     NotExact,
+    Stop,
     StorageError,
     Uncertain,
     storage_error,
@@ -59,6 +61,10 @@ class Terms:
             self.metadata,
             self.process,
         )
+
+
+class Away(Uncertain):
+    """The claim's name was not there, but the whole board was away: try again while time is."""
 
 
 class Claim:
@@ -127,8 +133,8 @@ class Claim:
             except OSError:
                 beaten = False
             here = self._store.look(self.task.name)
-            if here is False:
-                raise self._lost()
+            if here is False and not isinstance(gone := self._lost(), Away):
+                raise gone
             if here and beaten:
                 break
             port.sleep(0.05)
@@ -214,11 +220,17 @@ class Claim:
             )
         return start + int(facts.ttl * SECOND) - max(0, now.fs - facts.beat)
 
-    def _lost(self) -> Lost:
+    def _lost(self) -> Stop:
+        """Why the name was not there: a listing tells a lost claim from a board that is away."""
+        away = Away(f"{self.name}: the whole board is away, and nobody can tell whose it is; stop")
         try:
             now = self._store.find(self.id)
+        except BoardMissing:
+            return away
         except StorageError:
             now = ()
+        if any(task.name == self.task.name for task in now):  # it is back since we looked
+            return away
         return Lost(f"{self.name} is no longer yours; stop: {tell(now)}", self.name, now)
 
 

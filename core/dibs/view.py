@@ -178,6 +178,10 @@ class View:
         now, exact = self.now(facts.values())
         return Snapshot(self.tasks.copy(), facts, now, exact, len(self.strangers))
 
+    def boottime(self) -> int:
+        """The boot-time clock by which samples of the board's clock are carried on."""
+        return self._store.port.boottime()
+
     def now(self, facts: Iterable[Facts]) -> tuple[Sample, bool]:
         """The clock; where the board cannot be written, the newest time seen on it."""
         store, newest = self._store, max((f.beat for f in facts), default=0)

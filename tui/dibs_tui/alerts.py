@@ -1,4 +1,4 @@
-"""Bell, notification or a command of the user's when something turns bad; never while it stays so."""
+"""Bell, notification or a command of the user's when something turns bad, not while it is."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ class Alerts:
         self._due = 0.0
         self._gathered: dict[str, int] = {}
         self._trouble = ""
+        self._running: list[subprocess.Popen[bytes]] = []
 
     def seen(self, seen: Seen, model: BoardModel) -> None:
         """Gather what turned bad; what was so from the beginning is no news."""
@@ -37,6 +38,7 @@ class Alerts:
 
     def tick(self, status: Status) -> None:
         """Sound what was gathered, at most once in a while."""
+        self._running = [process for process in self._running if process.poll() is None]
         if status.trouble != self._trouble:
             self._trouble = status.trouble
             if status.trouble:
@@ -61,13 +63,15 @@ class Alerts:
         elif self._config.notify == "osc777":
             self._write(f"\x1b]777;notify;dibs;{text.replace(';', ',')}\x1b\\")
         if self._config.alert_command:
-            try:
-                subprocess.Popen(
-                    [*self._config.alert_command, text],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    start_new_session=True,
-                )
-            except OSError:
-                self._config = self._config._replace(alert_command=())
+            self._start([*self._config.alert_command, text])
+
+    def _start(self, command: list[str]) -> None:
+        nothing = subprocess.DEVNULL
+        try:
+            process = subprocess.Popen(
+                command, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True
+            )
+        except OSError:
+            self._config = self._config._replace(alert_command=())
+        else:
+            self._running.append(process)

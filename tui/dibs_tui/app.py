@@ -5,8 +5,9 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
+from queue import Empty
 
 from textual.app import App, SystemCommand
 from textual.binding import Binding
@@ -15,13 +16,12 @@ from textual.screen import Screen
 import dibs
 from dibs_tui import memory
 from dibs_tui.alerts import Alerts
-from dibs_tui.commands import COMMANDS, Command, spelled
+from dibs_tui.commands import COMMANDS, spelled
 from dibs_tui.config import Config
 from dibs_tui.keymap import check
 from dibs_tui.memory import Remembered
 from dibs_tui.messages import BoardSeen
 from dibs_tui.model.board import BoardModel
-from dibs_tui.model.seen import Seen
 from dibs_tui.reader import Reader
 from dibs_tui.screens.board import BoardScreen
 from dibs_tui.text import clean
@@ -71,6 +71,8 @@ class DibsApp(App[None]):
     def on_mount(self) -> None:
         """Open the board."""
         self.push_screen(BoardScreen(self.model))
+        self.reader.notify = self._told
+        self.call_after_refresh(self._told)
         if self.wall:
             from dibs_tui.screens.wall import WallScreen
 
@@ -85,21 +87,25 @@ class DibsApp(App[None]):
             wanted = self.remembered.theme
         return wanted if wanted in known else Config().theme
 
-    def tell(self, seen: Seen) -> None:
-        """Hand on what the reader found; called from its thread."""
-        self.post_message(BoardSeen(seen))
-
-    def on_board_seen(self, event: BoardSeen) -> None:
+    def on_board_seen(self) -> None:
         """The board screen owns the state, whichever screen is on top."""
-        for screen in self.screen_stack:
-            if isinstance(screen, BoardScreen):
-                screen.take(event.seen)
+        board = self.board_screen
+        while board is not None and board.is_mounted:
+            try:
+                board.take(self.reader.found.get_nowait())
+            except Empty:
+                board.show()
                 return
-        self.call_later(self.post_message, event)
+
+    @property
+    def board_screen(self) -> BoardScreen | None:
+        """The board, below whatever lies on it."""
+        stack = self.screen_stack if self.is_running else []
+        return next((screen for screen in stack if isinstance(screen, BoardScreen)), None)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterator[SystemCommand]:
         """The palette: every command of the registry."""
-        board = next((s for s in self.screen_stack if isinstance(s, BoardScreen)), None)
+        board = self.board_screen
         if board is None:
             return
         for command in self.commands:
@@ -145,6 +151,9 @@ class DibsApp(App[None]):
         self._keep(self.remembered._replace(muted=self.alerts.muted))
         return "alerts are muted" if self.alerts.muted else "alerts sound again"
 
+    def _told(self) -> None:
+        self.post_message(BoardSeen())
+
     def _keep(self, remembered: Remembered) -> None:
         self.remembered = remembered
         memory.save(remembered)
@@ -156,37 +165,17 @@ class DibsApp(App[None]):
             driver.flush()
 
 
-def run(path: str, config: Config, *, wall: bool = False, terms: str = "") -> int:
-    """Open the dashboard on a directory and stay until it is left."""
-    return run_on(lambda tell: Reader(path, tell, poll=config.poll), config, wall=wall, terms=terms)
-
-
-def run_on(
-    make: Callable[[Callable[[Seen], None]], Reader],
-    config: Config,
-    *,
-    wall: bool = False,
-    terms: str = "",
-) -> int:
-    """The same with a reader of one's own."""
+def run(reader: Reader, config: Config, *, wall: bool = False, terms: str = "") -> int:
+    """Open the dashboard on a reader's board and stay until it is left."""
     from dibs_tui.leaving import leave_when_told
 
     sys.setswitchinterval(0.002)
-    told: list[Seen] = []
-    hand_on: Callable[[Seen], None] = told.append
-
-    def tell(seen: Seen) -> None:
-        hand_on(seen)
-
-    reader = make(tell)
-    reader.start()
     app = DibsApp(reader, config, wall=wall, terms=terms)
-    hand_on = app.tell
-    for seen in told:
-        app.tell(seen)
     with leave_when_told(app):
         app.run(mouse=config.mouse)
     reader.stop()
-    sys.stdout.flush()
-    os._exit(app.return_code or 0) if reader.is_alive() and reader.status.busy else None
-    return app.return_code or 0
+    code = app.return_code or 0
+    if reader.is_alive() and reader.status.busy:  # the disk hangs, and so would the interpreter
+        sys.stdout.flush()
+        os._exit(code)
+    return code

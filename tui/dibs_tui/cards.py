@@ -27,7 +27,9 @@ def trouble_of(status: Status, path: str, now: float) -> str:
         f"rows are as of {short(now - status.fresh)} ago" if status.fresh else "nothing seen yet"
     )
     if status.trouble:
-        return f"{status.trouble.upper()} — {clean(status.cause)} — {since}; trying again for ever"
+        cause, place = clean(status.cause), clean(path)
+        where = "" if place in cause else f"{place}: "
+        return f"{status.trouble.upper()} — {where}{cause} — {since}; trying again for ever"
     waiting = now - status.busy if status.busy else 0.0
     if waiting > _PATIENCE + status.every:
         place = clean(path)

@@ -81,8 +81,10 @@ def _spelled(ident: str, key: str) -> str:
     *modifiers, base = key.split("+")
     if base not in _names() or not set(modifiers) <= set(MODIFIERS):
         raise BadConfig(f"{_WHERE}: {ident}: {key!a} is no key; {_meant(key)}")
-    if "shift" in modifiers and len(base) == 1:
-        raise BadConfig(f"{_WHERE}: {ident}: {key!a} never arrives; write {base.upper()!a}")
+    if modifiers and len(base) == 1 and ("shift" in modifiers or base.isupper()):
+        plain = [word for word in modifiers if word != "shift"]
+        sent = base.upper() if not plain else "+".join([*plain, base.lower()])
+        raise BadConfig(f"{_WHERE}: {ident}: {key!a} never arrives; write {sent!a}")
     return "+".join([*sorted(set(modifiers)), base])
 
 

@@ -3,8 +3,23 @@
 import sys
 
 from dibs.cli import main as run
+from dibs.cli.grammar import leading, looks
 
 
 def main() -> int:
-    """Hand the command line to the core's verbs, which also print the board as text."""
-    return run(sys.argv[1:])
+    """Open the dashboard, or hand the command line to the core's verbs."""
+    argv = sys.argv[1:]
+    if looks(argv):
+        from dibs_tui.looking import look
+
+        return look(argv)
+    code = run(argv)
+    if code == 0 and leading(argv)[1][:1] == ["paths"]:
+        from dibs_tui.looking import paths
+
+        return paths(argv)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

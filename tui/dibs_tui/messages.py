@@ -5,15 +5,10 @@ from __future__ import annotations
 from textual.message import Message
 
 from dibs import Task
-from dibs_tui.model.seen import Seen
 
 
 class BoardSeen(Message):
-    """The reader found something."""
-
-    def __init__(self, seen: Seen) -> None:
-        super().__init__()
-        self.seen = seen
+    """The reader found something, which waits in its queue."""
 
 
 class CursorMoved(Message):

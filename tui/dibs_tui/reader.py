@@ -25,7 +25,11 @@ _EVERY = 1.0
 _HEARD = 3.0
 """Seconds within which our own touch of the probe must be heard, or nothing is."""
 _RETRY = (0.5, 1.0, 2.0)
-_TROUBLES: dict[type[DibsError], str] = {BoardMissing: "missing", NotABoard: "not a board", ReadOnly: "denied"}
+_TROUBLES: dict[type[DibsError], str] = {
+    BoardMissing: "missing",
+    NotABoard: "not a board",
+    ReadOnly: "denied",
+}
 
 
 class Reader(Thread):
@@ -34,7 +38,6 @@ class Reader(Thread):
     def __init__(
         self,
         path: str,
-        report: Callable[[Seen], None],
         *,
         poll: float = 2.0,
         open_board: Callable[[str], dibs.Board] = dibs.open,
@@ -45,7 +48,11 @@ class Reader(Thread):
         self.tasks: dict[str, Task] = {}
         """The picture itself; changed by this thread only."""
         self.board: dibs.Board | None = None
-        self._report = report
+        self.boottime: Callable[[], int] | None = None
+        self.found: SimpleQueue[Seen] = SimpleQueue()
+        """What was found and nobody has taken over yet."""
+        self.notify: Callable[[], object] = lambda: None
+        """Called in this thread whenever something was found."""
         self._poll = poll
         self._open = open_board
         self._inbox: SimpleQueue[tuple[str, Iterable[str]]] = SimpleQueue()
@@ -93,7 +100,7 @@ class Reader(Thread):
         """Open the board and follow it until it fails or is replaced."""
         self._busy(True)
         self.board = board = self._open(self.path)
-        follower = Follower(board, self._report, self._picture(board))
+        follower = Follower(board, self._tell, self._picture(board))
         before = identity(self.path)
         follower.begin()
         self._events = events = Events(self.path, self._heard)
@@ -114,6 +121,7 @@ class Reader(Thread):
     def _picture(self, board: dibs.Board) -> View:
         """A view that goes on from what was known before the trouble."""
         view = board.view(ended=False)
+        self.boottime = view.boottime
         view.tasks = self.tasks
         view.live = {name: task for name, task in self.tasks.items() if task.live}
         return view
@@ -138,12 +146,18 @@ class Reader(Thread):
             self._busy(False)
             until = min(until, follower.due(_EVERY))
 
+    def _tell(self, seen: Seen) -> None:
+        self.found.put(seen)
+        self.notify()
+
     def _heard(self, paths: set[str]) -> None:
         self._inbox.put(("heard", paths))
 
     def _live(self) -> bool:
         events = self._events
-        return events is not None and events.alive and not events.deaf and not self._mount.network
+        if events is None or self._mount.network:
+            return False
+        return not events.deaf and (events.alive or not events.why)
 
     def _why_polling(self) -> str:
         if self._mount.network:

@@ -151,7 +151,7 @@ OPTIONS: dict[str, Add] = {
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """The verb with its options; ends the program with help, or with 2 and one line."""
-    given, rest = _leading(list(argv))
+    given, rest = leading(list(argv))
     if rest and rest[0] in ("-h", "--help", "help"):
         print(overview())
         raise SystemExit(0)
@@ -228,7 +228,8 @@ def overview() -> str:
     """The help of `dibs` itself."""
     lines = [
         "usage: dibs [-d DIR] [--json] VERB …      `dibs VERB --help` tells more",
-        "       dibs [DIR]                         look at a board",
+        "       dibs [board] [DIR] [FILTER…]       the living board; one frame without a terminal",
+        "       dibs demo                          the same on a board with workers of its own",
         "",
         "One current owner for every task in a shared directory.",
     ]
@@ -245,7 +246,18 @@ def namespace(given: dict[str, Any]) -> argparse.Namespace:
     return argparse.Namespace(**{"dir": os.environ.get("DIBS_DIR") or ".", "json": False, **given})
 
 
-def _leading(rest: list[str]) -> tuple[dict[str, Any], list[str]]:
+def looks(argv: Sequence[str]) -> bool:
+    """Whether the command line asks to look at a board, which the dashboard does."""
+    _, rest = leading(list(argv))
+    if not rest or rest[0] in ("board", "demo"):
+        return True
+    word = rest[0]
+    if word in VERBS or word in ("run", "help", "-h", "--help", "--version"):
+        return False
+    return word.startswith("-") or os.sep in word or os.path.isdir(word)
+
+
+def leading(rest: list[str]) -> tuple[dict[str, Any], list[str]]:
     """The common options that stand before the verb."""
     given: dict[str, Any] = {}
     while rest:

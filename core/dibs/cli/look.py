@@ -38,11 +38,12 @@ def ls(voice: Voice, args: argparse.Namespace) -> int:
 
 
 def _line(voice: Voice, entry: Entry, exact: bool) -> None:
-    from dibs.cli.say import shown
+    from dibs.cli.say import padded, shown
 
     heard = f"{'' if exact else '≥'}{age(entry.age)}"
-    rest = f"{entry.id:<24} {entry.owner:<16} {heard:>6}  {entry.claim}  {entry.metadata}"
-    print(voice.state(entry.state, 10) + shown(f" {rest}".rstrip()))
+    who = f"{padded(shown(entry.id), 24)} {padded(shown(entry.owner), 16)}"
+    rest = shown(f"{heard:>6}  {entry.claim}  {entry.metadata}")
+    print(voice.state(entry.state, 10) + f" {who} {rest}".rstrip())
 
 
 def show(voice: Voice, args: argparse.Namespace) -> int:

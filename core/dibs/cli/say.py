@@ -59,6 +59,15 @@ def shown(text: str) -> str:
     return "".join(c if c.isprintable() else _escaped(c) for c in text)
 
 
+def padded(text: str, cells: int) -> str:
+    """A text with blanks up to so many cells of a terminal; a longer one stays whole."""
+    if not text.isascii():
+        from unicodedata import combining, east_asian_width
+
+        cells -= sum((east_asian_width(c) in "WF") - bool(combining(c)) for c in text)
+    return text.ljust(cells)
+
+
 def age(seconds: float | None) -> str:
     """A span of time, short: `8s`, `3m`, `2h`, `5d`."""
     if seconds is None:

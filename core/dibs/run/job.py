@@ -9,11 +9,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from dibs.claims import Away
 from dibs.clock import SECOND
 from dibs.errors import BadName, DibsError, Lost, Stop, StorageError, Uncertain
 from dibs.run import group
 from dibs.run.group import Ending, Work, boottime
-from dibs.run.keeper import Keeper, surely_gone
+from dibs.run.keeper import Keeper
 from dibs.run.telling import Pump
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Job:
         """The event that the claim ended with."""
         self._orders = orders
         self._started = boottime()
-        self._keeper = Keeper(claim, orders.root, orders.guard, orders.wake)
+        self._keeper = Keeper(claim, orders.guard, orders.wake)
         self._told = 0
         self._ending: Ending | None = None
         self._status: int | None = None
@@ -200,9 +201,8 @@ class Job:
         """End the claim as its command ended; tried again while the disk says no and time is."""
         try:
             return self._settled()
-        except Lost as lost:
-            if surely_gone(self._orders.root, self.claim):
-                return self._give_up(lost)
+        except Away:
+            return None
         except Stop as stop:
             return self._give_up(stop)
         except StorageError as error:

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dibs.clock import SECOND
-from dibs.errors import DibsError, Lost, Uncertain
+from dibs.errors import DibsError, Uncertain
 from dibs.run.group import Lease, Work, boottime, lease
 
 if TYPE_CHECKING:
     from dibs.claims import Claim
     from dibs.run.guard import Guard
 
-_AGAIN = 0.05
-
 
 class Keeper(threading.Thread):
     """Renews the lease every third of its ttl and tells the guard of it, until told to stop."""
 
-    def __init__(self, claim: Claim, root: str, guard: Guard, wake: Callable[[], None]) -> None:
+    def __init__(self, claim: Claim, guard: Guard, wake: Callable[[], None]) -> None:
         super().__init__(daemon=True)
         self.beats = 0
         self.error: DibsError | None = None
         """Why the work must stop."""
         self._claim = claim
-        self._root = root
         self._guard = guard
         self._wake = wake
         self._ended = threading.Event()
@@ -68,34 +64,6 @@ class Keeper(threading.Thread):
 
     def _beat(self) -> None:
         stop = self.lease.stop
-        while True:
-            try:
-                self._claim.beat()
-                break
-            except Lost:
-                if surely_gone(self._root, self._claim) or boottime() >= stop:
-                    raise
-            if self._ended.wait(_AGAIN):
-                return
+        self._claim.beat()
         if boottime() >= stop:
             raise Uncertain(f"{self._claim.name}: its lease was renewed too late; stop")
-
-
-def surely_gone(root: str, claim: Claim) -> bool:
-    """Whether the claim's name is missing from the board, and not the whole board from its place.
-
-    Looked at through one open directory, so that one that is moved meanwhile deceives nobody.
-    """
-    try:
-        folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        os.stat(claim.task.name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
-    finally:
-        os.close(folder)
-    return False

@@ -49,11 +49,15 @@ class BoardModel:
         self.rhythms: dict[str, Rhythm] = {}
         self.reasons: dict[str, str] = {}
         """Why an id failed or was parked last."""
+        self.failing: dict[str, Task] = {}
+        """What was tried before and is not done."""
         self.feed: deque[Event] = deque(maxlen=_FEED)
         self.rates = Rates()
         self.oldest = Oldest()
         self.counts: Counter[str] = Counter()
         """By the word of the name; stale ones are counted as claimed or held here."""
+        self.boottime: Callable[[], int] = lambda: time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        """The board's own, once there is a board."""
         self.strangers = 0
         self.whole = False
         self.exact = True
@@ -67,7 +71,7 @@ class BoardModel:
     @property
     def now(self) -> Sample:
         """The board's clock, reckoned from when it was last read."""
-        passed = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - self._sample.boot
+        passed = self.boottime() - self._sample.boot if self._sample.boot else 0
         return Sample(self._sample.fs + passed, self._sample.boot + passed)
 
     # What is shown
@@ -163,7 +167,8 @@ class BoardModel:
         """Take over what was found; whether any roll has to be made anew."""
         if seen.now is not None:
             self._sample, self.exact = seen.now, seen.exact
-        self.strangers, self.whole = seen.strangers, seen.whole
+        was_whole, self.whole = self.whole, seen.whole
+        self.strangers = seen.strangers
         self.since.update(seen.since)
         for name, at in seen.since.items():
             self.oldest.note(name, at)
@@ -175,7 +180,8 @@ class BoardModel:
         self.counts.update(task.state for task in seen.came)
         self.counts.subtract(task.state for task in seen.went)
         anew = len(seen.came) + len(seen.went) > _MANY
-        self._move(seen, rolls=not anew)
+        self._move(seen, rolls=not anew, flash=was_whole)
+        self.failing.update({t.name: t for t in seen.came if t.attempts and t.state != "done"})
         for event in seen.events:
             self.note(event)
         return anew
@@ -187,8 +193,8 @@ class BoardModel:
         if name.endswith(".held"):
             self._stale_locks += (verdict is not None) - was
 
-    def _move(self, seen: Seen, *, rolls: bool) -> None:
-        flash = time.monotonic() + _FLASH if rolls and self.whole else 0.0
+    def _move(self, seen: Seen, *, rolls: bool, flash: bool) -> None:
+        until = time.monotonic() + _FLASH
         for task in seen.went:
             if rolls:
                 for listing in self._listings:
@@ -198,7 +204,7 @@ class BoardModel:
             return
         for task in seen.came:
             if flash:
-                self._flashes[task.name] = flash
+                self._flashes[task.name] = until
             self._place(task)
         for name in {**seen.facts, **seen.stale, **seen.since}:
             task_now = self.tasks.get(name)
@@ -209,6 +215,7 @@ class BoardModel:
         name = task.name
         if name not in self.tasks:
             self.since.pop(name, None)
+            self.failing.pop(name, None)
             if task.live:
                 self.facts.pop(name, None)
                 self.rhythms.pop(name, None)

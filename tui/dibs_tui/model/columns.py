@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dibs_tui.ages import short
-from dibs_tui.model.line import GLYPHS, URGENCY
+from dibs_tui.model.line import URGENCY
 from dibs_tui.text import clean
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def bar(part: float, cells: int = BAR) -> str:
 
 
 def _state(line: Line) -> str:
-    return f"{GLYPHS[line.state]} {line.state}"
+    return line.state
 
 
 def _left(line: Line) -> str:
@@ -94,19 +94,19 @@ def _record(field: str) -> Callable[[BoardModel, Task], str]:
 
 COLUMNS = {
     "state": Column(
-        "state", 11, 0, _state, lambda m, t: URGENCY[m.state_of(t)], moving="live"
+        "state", 9, 0, _state, lambda m, t: URGENCY[m.state_of(t)], moving="live"
     ),
     "id": Column("id", 14, 0, lambda line: line.id, lambda m, t: t.id, grows=3, middle=True),
     "priority": Column(
-        "pri", 3, 4, lambda line: str(line.entry.priority), lambda m, t: -t.priority, right=True
+        "pri", 4, 4, lambda line: str(line.entry.priority), lambda m, t: -t.priority, right=True
     ),
     "waiting": Column(
         "waiting", 7, 2, lambda line: short(line.entry.age), _since, right=True, moving="all"
     ),
-    "ended": Column("ended", 6, 3, lambda line: short(line.entry.age), _since, right=True,
+    "ended": Column("ended", 6, 4, lambda line: short(line.entry.age), _since, right=True,
                     moving="all"),
     "owner": Column(
-        "owner", 12, 1, lambda line: clean(line.entry.owner), _owner, grows=1, moving="live"
+        "owner", 12, 2, lambda line: clean(line.entry.owner), _owner, grows=1, moving="live"
     ),
     "host": Column(
         "host", 10, 5, lambda line: clean(line.entry.host), _record("host"), moving="live"
@@ -117,10 +117,10 @@ COLUMNS = {
     "beat": Column(
         "beat", 6, 6, lambda line: short(line.entry.age), _beat, right=True, moving="live"
     ),
-    "left": Column("lease left", BAR + 6, 2, _left, _ends, moving="live"),
-    "past": Column("past", 6, 2, _past, _ends, right=True, moving="live"),
+    "left": Column("lease left", BAR + 6, 3, _left, _ends, moving="live"),
+    "past": Column("past", 6, 1, _past, _ends, right=True, moving="live"),
     "evidence": Column(
-        "evidence", 8, 2, lambda line: line.verdict.upper(), lambda m, t: m.stale.get(t.name, ""),
+        "evidence", 8, 1, lambda line: line.verdict.upper(), lambda m, t: m.stale.get(t.name, ""),
         moving="live",
     ),
     "fence": Column(
@@ -135,7 +135,7 @@ COLUMNS = {
         moving="live",
     ),
     "reason": Column(
-        "reason", 16, 5, lambda line: line.reason, lambda m, t: m.reasons.get(t.id, ""), grows=3,
+        "reason", 14, 1, lambda line: line.reason, lambda m, t: m.reasons.get(t.id, ""), grows=3,
         moving="all",
     ),
 }  # fmt: skip
@@ -156,8 +156,10 @@ def fitting(keys: tuple[str, ...], cells: int) -> list[tuple[str, int]]:
     spare = max(0, cells - needed())
     shares = sum(COLUMNS[key].grows for key in kept)
     widths = []
+    short = max(0, needed() - cells)
     for key in kept:
         column = COLUMNS[key]
         extra = spare * column.grows // shares if shares else 0
-        widths.append((key, column.width + extra))
+        less = min(short, column.width - 4) if key == "id" else 0
+        widths.append((key, column.width + extra - less))
     return widths

@@ -23,8 +23,33 @@ class Oldest:
         """The longest waiting of those that are still there."""
         heap = self._heap
         if len(heap) > 1000 and len(heap) > 4 * len(tasks):
-            heap[:] = [item for item in heap if item[1] in tasks]
-            heapify(heap)
+            self._thin(tasks)
         while heap and heap[0][1] not in tasks:
             heappop(heap)
         return heap[0] if heap else None
+
+    def first_many(self, tasks: Mapping[str, Task], until: int, most: int) -> dict[str, int]:
+        """Since when they wait, of those that do at least since `until`, the longest waiting first.
+
+        The heap is walked from its root, so that its length does not matter.
+        """
+        heap, found, gone = self._heap, dict[str, int](), 0
+        edge = [(heap[0], 0)] if heap else []
+        while edge and len(found) < most:
+            (since, name), at = heappop(edge)
+            if since > until:
+                break
+            if name in tasks:
+                found.setdefault(name, since)
+            else:
+                gone += 1
+            for child in range(2 * at + 1, min(2 * at + 3, len(heap))):
+                heappush(edge, (heap[child], child))
+        if gone > len(found) + 1000:
+            self._thin(tasks)
+        return found
+
+    def _thin(self, tasks: Mapping[str, Task]) -> None:
+        """Forget those that are gone."""
+        self._heap[:] = {item for item in self._heap if item[1] in tasks}
+        heapify(self._heap)

@@ -7,6 +7,8 @@ from typing import NamedTuple
 _WEIGHT = 0.3
 _LATE = 2.2
 _LEAST = 2_000_000_000
+_ENOUGH = 3
+"""From so many on they tell a cadence: the first is the claim itself, the second comes soon."""
 KEPT = 24
 
 
@@ -16,7 +18,7 @@ class Rhythm(NamedTuple):
     beats: tuple[int, ...] = ()
     """When it was heard of, newest last; at most the last few."""
     cadence: float = 0.0
-    """The usual nanoseconds between two beats; 0 where too few were seen."""
+    """The usual nanoseconds between two beats; 0 where fewer than two beats were seen."""
 
     def heard(self, beat: int) -> Rhythm:
         """The rhythm after one more beat."""
@@ -28,7 +30,7 @@ class Rhythm(NamedTuple):
 
     def due(self) -> int:
         """When it will be late, in nanoseconds of the board's clock; 0 where that is not known."""
-        if not self.cadence:
+        if len(self.beats) < _ENOUGH:
             return 0
         return self.beats[-1] + max(_LEAST, int(_LATE * self.cadence))
 

@@ -55,6 +55,7 @@ class Roll:
         self._starts: list[int] = []
         self._length = len(ordered)
         self._waiting: dict[str, tuple[Task, bool]] = {}
+        self._news: set[str] = set()
         self._holds: set[str] = set()
         self._anchor = ""
         self.version = 0
@@ -98,8 +99,8 @@ class Roll:
 
     @property
     def waiting(self) -> int:
-        """How many tasks are held back."""
-        return len(self._waiting)
+        """How many tasks are held back from coming or going."""
+        return len(self._news)
 
     def hold(self, reason: str) -> None:
         """Let every line stand where it is until `release` with the same reason."""
@@ -120,7 +121,7 @@ class Roll:
     def put(self, task: Task) -> None:
         """Take a task in, or let it stand where its key is now."""
         if self._holds:
-            self._waiting[task.name] = (task, True)
+            self._keep_waiting(task, stays=True)
         else:
             self._waiting.pop(task.name, None)
             self._insert(task)
@@ -128,12 +129,23 @@ class Roll:
     def drop(self, task: Task) -> None:
         """Take a task out."""
         if self._holds or task.name == self._anchor:
-            self._waiting[task.name] = (task, False)
+            self._keep_waiting(task, stays=False)
         else:
             self._remove(task)
 
+    def _keep_waiting(self, task: Task, *, stays: bool) -> None:
+        here = task in self
+        if here or stays:
+            self._waiting[task.name] = (task, stays)
+        else:
+            self._waiting.pop(task.name, None)
+        if here != stays:
+            self._news.add(task.name)
+        else:
+            self._news.discard(task.name)
+
     def _settle(self) -> bool:
-        waiting, self._waiting = self._waiting, {}
+        waiting, self._waiting, self._news = self._waiting, {}, set()
         before = self.version
         for name, (task, stays) in waiting.items():
             if stays:

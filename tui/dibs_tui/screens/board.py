@@ -99,6 +99,8 @@ class BoardScreen(Screen[None]):
                 self._bindings.bind(key, f"do('{command.id}')", command.title, show=False)
         self.hand.remember()
         self.lay_out()
+        if self.dibs.terms:
+            self.post_message(FilterAsked(self.dibs.terms))
         self.set_interval(1.0, self.tick)
 
     # The layout
@@ -161,6 +163,7 @@ class BoardScreen(Screen[None]):
 
     def take(self, seen: Seen) -> None:
         """Take over what the reader found, and paint what is another by now."""
+        self.model.boottime = self.dibs.reader.boottime or self.model.boottime
         anew = self.model.apply(seen)
         for table in self.shown_tables:
             if anew:
@@ -168,7 +171,6 @@ class BoardScreen(Screen[None]):
             elif not self.paused:
                 for task in seen.came:
                     table.follow(task)
-        self.show()
         self.hand.seen(seen)
 
     def show(self) -> None:

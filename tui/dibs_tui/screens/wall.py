@@ -38,7 +38,7 @@ class WallScreen(Screen[None]):
     WallScreen { layout: vertical; background: $background; }
     WallScreen #wall-clock { width: auto; min-width: 26; text-align: right; color: $foreground; }
     WallScreen #wall-top { height: 3; }
-    WallScreen #wall-head { width: 1fr; height: 3; }
+    WallScreen Head { width: 1fr; height: 3; }
     WallScreen #wall-counts { height: 5; margin: 1 0; }
     WallScreen .count { width: 1fr; height: 5; padding: 0 1; }
     WallScreen .count Digits { width: auto; }
@@ -65,9 +65,7 @@ class WallScreen(Screen[None]):
         """Head and clock, counts, problems."""
         app = self.dibs
         with Horizontal(id="wall-top"):
-            head = Head(app.reader.path, app.where, self._model, read_only=True)
-            head.id = "wall-head"
-            yield head
+            yield Head(app.reader.path, app.where, self._model, read_only=True)
             yield Digits(id="wall-clock")
         yield Static(id="wall-banner", markup=False)
         with Horizontal(id="wall-counts"):
@@ -75,7 +73,9 @@ class WallScreen(Screen[None]):
                 with Vertical(classes="count"):
                     yield Digits(id=f"count-{state}")
                     yield Static(Content(f"{GLYPHS[state]} {state}"), id=f"word-{state}")
-        yield Problems(self._model, app.config)
+        problems = Problems(self._model, app.config)
+        problems.can_focus = False
+        yield problems
 
     def on_mount(self) -> None:
         """Once a second is often enough for a wall."""
@@ -87,7 +87,7 @@ class WallScreen(Screen[None]):
         app = self.dibs
         status = app.reader.status
         self.query_one(Head).tell(status)
-        self.query_one("#wall-clock", Digits).update(clock(time.time()))
+        self.query_one("#wall-clock", Digits).update(clock(self._model.now.fs / 1e9))
         variables = app.theme_variables
         for state in STATES:
             count = self._model.count(state)

@@ -1,4 +1,4 @@
-"""The head: where this is, how fresh it is, how much there is of everything, and how fast it goes."""
+"""The head: where this is, how fresh it is, how much there is, and how fast it goes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Head(Widget):
     """Three lines that never move: board and freshness, counts, rates."""
 
     def __init__(self, path: str, where: str, model: BoardModel, *, read_only: bool) -> None:
-        super().__init__(id="head")
+        super().__init__(classes="head")
         self._path = path
         self._where = where
         self._model = model
@@ -57,11 +57,11 @@ class Head(Widget):
         right = Text.assemble(
             (mode, self._colour(colour)),
             ("  as of ", self._colour("muted")),
-            (f"{short(age) if age is not None else '–':>3} ago", self._fresh(age)),
+            (f"{short(age) if age is not None else '-':>3} ago", self._fresh(age)),
             ("  read-only" if self.read_only else "  read-write", self._colour("muted")),
             ("  muted" if self.muted else "", self._colour("state-late")),
             (f"  {self._where}", self._colour("muted")),
-            (f"  {clock(time.time())} ", Style(bold=True)),
+            (f"  {self._clock()} ", Style(bold=True)),
         )
         room = cells - left.cell_len - right.cell_len - 1
         if room < 12:
@@ -87,8 +87,10 @@ class Head(Widget):
     def _rates(self, cells: int) -> Text:
         model, text = self._model, Text(" ", no_wrap=True, overflow="ellipsis")
         now = model.now.fs / 1e9
-        bars = 15 if cells < 120 else 30
-        for kind, word in _RATED:
+        bars, rated = (30, _RATED) if cells >= 130 else (15, _RATED)
+        if cells < 100:
+            bars, rated = 8, _RATED[:2]
+        for kind, word in rated:
             colour = {"claims": "held", "dones": "claimed", "expiries": "stale"}[kind]
             text.append(
                 sparkline(model.rates.last(kind, now), bars), self._colour(f"state-{colour}")
@@ -110,7 +112,12 @@ class Head(Widget):
         )
         if not waiting:
             return "empty"
-        return f"empty in {short(60 * waiting / drain)}" if drain > 0 else "not getting shorter"
+        return f"empty in {short(60 * waiting / drain)}" if drain > 0 else "not emptying"
+
+    def _clock(self) -> str:
+        """The board's own clock, to which all times of its journal belong."""
+        now = self._model.now.fs
+        return clock(now / 1e9) if now else "--:--:--"
 
     def _fresh(self, age: float | None) -> Style:
         late = age is None or age > 3 * self.status.every + 3

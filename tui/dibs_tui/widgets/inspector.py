@@ -1,5 +1,6 @@
 from textual.widgets import Static
-from dibs import Task
+
+
 class Inspector(Static):
     def __init__(self, model): super().__init__("pane"); self.m=model
     def inspect(self, task): self.update(repr(task.name if task else ""), )

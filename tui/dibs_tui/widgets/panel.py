@@ -30,14 +30,13 @@ class Panel(Vertical):
         """How many there are, and how many of them the filter lets through."""
         table, panel = self.table, self.table.panel
         length = table.length
-        parts = [
-            f" {_KEYS[panel]} {GLYPHS.get(panel, '')} {PANELS[panel].title} ".replace("  ", " ")
-        ]
-        parts.append(f"{length:,} of {total:,} match " if table.test else f"{length:,} ")
+        glyph = f"{GLYPHS[panel]} " if panel in GLYPHS else ""
+        parts = [f"{_KEYS[panel]} {glyph}{PANELS[panel].title} "]
+        parts.append(f"{length:,} of {total:,} match" if table.test else f"{length:,}")
         if table.held_back:
-            parts.append(f"+{table.held_back:,} held back ")
+            parts.append(f" +{table.held_back:,} held back")
         if table.marks:
-            parts.append(f"· {len(table.marks):,} marked ")
+            parts.append(f" · {len(table.marks):,} marked")
         self.border_title = Content("".join(parts))
         self.set_class(not length, "-empty")
         if table.test and not length:

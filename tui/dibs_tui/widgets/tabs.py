@@ -11,6 +11,9 @@ from dibs_tui.layout import VIEWS
 from dibs_tui.messages import RunCommand
 from dibs_tui.model.board import BoardModel
 
+_WORDS = {view: f"{view} " for view in VIEWS}
+_SHORT = {**dict(zip(VIEWS, VIEWS, strict=True)), "available": "avail", "problems": "probs"}
+
 
 class Tabs(Widget):
     """One line of views."""
@@ -31,13 +34,15 @@ class Tabs(Widget):
         variables = self.app.theme_variables
         muted = Style(color=variables.get("muted"))
         chosen = Style(color=variables.get("primary"), bold=True, reverse=True)
-        for length in (9, 5, 3):
+        for words in (_WORDS, _SHORT, {}):
             text = Text("", no_wrap=True, overflow="crop")
             self._places = []
             for number, view in enumerate(VIEWS, 1):
                 start = text.cell_len
-                word = view if len(view) <= length else view[:length]
-                text.append(f" {number % 10} {word} ", chosen if view == self._view else muted)
+                word = words.get(view, view if view == self._view else "")
+                text.append(
+                    f" {number % 10} {word}", chosen if view == self._view else muted
+                )
                 self._places.append((start, text.cell_len, view))
             if text.cell_len <= self.size.width:
                 break

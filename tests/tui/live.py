@@ -1,0 +1,81 @@
+"""A dashboard on a real board, driven by a pilot."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from dibs_tui.app import DibsApp
+from dibs_tui.config import Config
+from dibs_tui.memory import Remembered
+from dibs_tui.reader import Reader
+
+Drive = Callable[[DibsApp, Pilot[None]], Awaitable[None]]
+SIZE = (120, 40)
+
+
+@asynccontextmanager
+async def dashboard(
+    path: Path,
+    *,
+    size: tuple[int, int] = SIZE,
+    config: Config | None = None,
+    remembered: Remembered | None = None,
+    wall: bool = False,
+    terms: str = "",
+) -> AsyncIterator[tuple[DibsApp, Pilot[None]]]:
+    """The dashboard once it has seen the board whole, or why it cannot."""
+    config = config or Config(still=0)
+    reader = Reader(str(path), poll=config.poll)
+    app = DibsApp(reader, config, remembered=remembered or Remembered(), wall=wall, terms=terms)
+    reader.start()
+    try:
+        async with app.run_test(size=size, notifications=True) as pilot:
+            await until(pilot, lambda: app.model.whole or bool(reader.status.trouble))
+            await pilot.pause()
+            yield app, pilot
+    finally:
+        reader.stop()
+        reader.join(5)
+
+
+async def until(pilot: Pilot[None], holds: Callable[[], bool], seconds: float = 10.0) -> None:
+    """Wait until something holds."""
+    deadline = asyncio.get_running_loop().time() + seconds
+    while not holds():
+        assert asyncio.get_running_loop().time() < deadline, "it never came to be"
+        await pilot.pause(0.02)
+
+
+def drive(
+    path: Path,
+    steps: Drive,
+    *,
+    size: tuple[int, int] = SIZE,
+    config: Config | None = None,
+    remembered: Remembered | None = None,
+    wall: bool = False,
+    terms: str = "",
+) -> None:
+    """Run some steps on the dashboard."""
+
+    async def run() -> None:
+        async with dashboard(
+            path, size=size, config=config, remembered=remembered, wall=wall, terms=terms
+        ) as (app, pilot):
+            await steps(app, pilot)
+
+    asyncio.run(run())
+
+
+def text_of(app: DibsApp) -> str:
+    """What is on the screen."""
+    width, height = app.size
+    lines = app.screen._compositor.render_strips()
+    assert len(lines) == height
+    assert width
+    return "\n".join(strip.text.rstrip() for strip in lines)

@@ -1,0 +1,235 @@
+"""The real `dibs` on a pseudo-terminal of its own, and its screen as a person sees it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
+
+import pyte
+
+ROOT = Path(__file__).parents[2]
+DIBS = (sys.executable, "-m", "dibs_tui.main")
+PATIENCE = 15.0
+Found = TypeVar("Found")
+
+_TAKE = """\
+import os, signal, sys
+os.close(os.open(os.ttyname(0), os.O_RDWR))
+for number in (signal.SIGHUP, signal.SIGTERM):
+    signal.signal(number, signal.SIG_DFL)
+if sys.argv[1]:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+os.execvp(sys.argv[2], sys.argv[2:])
+"""
+"""Makes the terminal that of its own session, and becomes the command; Popen must not fork Python
+code beside threads."""
+
+
+def environment(home: Path, **more: str) -> dict[str, str]:
+    """The environment of a person with a true-colour terminal and nothing configured."""
+    return {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": f"{ROOT / 'core'}:{ROOT / 'tui'}",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "HOME": str(home),
+        "XDG_CONFIG_HOME": str(home / "config"),
+        "XDG_STATE_HOME": str(home / "state"),
+        "USER": "tester",
+        "LANG": "C.UTF-8",
+        "TERM": "xterm-256color",
+        "COLORTERM": "truecolor",
+        **more,
+    }
+
+
+class Terminal:
+    """A command on a pseudo-terminal; everything that it writes is kept and drawn."""
+
+    def __init__(
+        self,
+        command: Sequence[str | bytes | Path],
+        env: Mapping[str, str],
+        *,
+        columns: int = 120,
+        rows: int = 40,
+        deaf: bool = False,
+        stderr: int | None = None,
+    ) -> None:
+        self.raw = bytearray()
+        self.screen = pyte.Screen(columns, rows)
+        self._stream = pyte.ByteStream(self.screen)
+        self._changed = threading.Condition()
+        self.master, self.slave = os.openpty()
+        self._size(columns, rows)
+        self.modes = termios.tcgetattr(self.slave)
+        self.process = subprocess.Popen(
+            [sys.executable, "-S", "-c", _TAKE, "1" if deaf else "", *command],
+            stdin=self.slave,
+            stdout=self.slave,
+            stderr=self.slave if stderr is None else stderr,
+            env=env,
+            start_new_session=True,
+        )
+        self._ended, self._end = os.pipe()
+        self._reader = threading.Thread(target=self._read, name="terminal", daemon=True)
+        self._reader.start()
+
+    @property
+    def pid(self) -> int:
+        """The dashboard's own process."""
+        return self.process.pid
+
+    def _read(self) -> None:
+        while True:
+            ready, _, _ = select.select([self.master, self._ended], [], [])
+            if self._ended in ready:
+                return
+            data = os.read(self.master, 1 << 16)
+            with self._changed:
+                self.raw += data
+                # pyte would draw the end of this one, which pops the keyboard's protocol.
+                self._stream.feed(data.replace(b"\x1b[<u", b""))
+                self._changed.notify_all()
+
+    # What is seen
+
+    @property
+    def lines(self) -> list[str]:
+        """The screen's lines, as a person reads them."""
+        with self._changed:
+            return [line.rstrip() for line in self.screen.display]
+
+    @property
+    def text(self) -> str:
+        """The whole screen."""
+        return "\n".join(self.lines)
+
+    def cells(self, row: int) -> list[pyte.screens.Char]:
+        """One line of the screen, cell by cell."""
+        with self._changed:
+            line = self.screen.buffer[row]
+            return [line[column] for column in range(self.screen.columns)]
+
+    def wait_for(self, found: Callable[[], Found], seconds: float = PATIENCE) -> Found:
+        """What is found as soon as it is; looked for anew whenever the screen changes."""
+        end = time.monotonic() + seconds
+        while True:
+            with self._changed:
+                it = found()
+                if it:
+                    return it
+                left = end - time.monotonic()
+                if left > 0:
+                    self._changed.wait(min(left, 0.05))
+                    continue
+            raise AssertionError(f"not seen within {seconds} s on\n{self.text}")
+
+    def shows(self, *texts: str, seconds: float = PATIENCE) -> None:
+        """Wait until all of these stand on the screen."""
+        self.wait_for(lambda: all(text in self.text for text in texts), seconds)
+
+    def lacks(self, text: str, seconds: float = PATIENCE) -> None:
+        """Wait until this stands nowhere on the screen."""
+        self.wait_for(lambda: text not in self.text, seconds)
+
+    def settle(self, quiet: float = 0.25, seconds: float = PATIENCE) -> None:
+        """Wait until nothing but a clock can have been painted for a moment."""
+        end = time.monotonic() + seconds
+        before = -1
+        while before != len(self.raw):
+            assert time.monotonic() < end, self.text
+            before = len(self.raw)
+            time.sleep(quiet)
+
+    # The hand
+
+    def send(self, keys: str | bytes) -> None:
+        """Type these bytes."""
+        os.write(self.master, keys.encode() if isinstance(keys, str) else keys)
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Another size of the window, as the terminal tells it."""
+        with self._changed:
+            self.screen.resize(rows, columns)
+        self._size(columns, rows)
+        os.kill(self.pid, signal.SIGWINCH)
+
+    def _size(self, columns: int, rows: int) -> None:
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    # The process
+
+    def leaves(self, seconds: float) -> int:
+        """Wait until the process has ended, and until all that it wrote is read."""
+        code = self.process.wait(seconds)
+        left = time.monotonic() + 1
+        while select.select([self.master], [], [], 0)[0] and time.monotonic() < left:
+            time.sleep(0.01)
+        with self._changed:
+            return code
+
+    def cut(self) -> None:
+        """Take the terminal away, as a window that is closed or a connection that breaks."""
+        self.stop_reading()
+        os.close(self.slave)
+        os.close(self.master)
+        self.slave = self.master = -1
+
+    def cpu(self) -> float:
+        """Seconds of processor time that the process has used."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def stop_reading(self) -> None:
+        """Take no more of its output, as a terminal that ctrl+s was pressed on."""
+        os.write(self._end, b"x")
+        self._reader.join()
+
+    def end(self) -> None:
+        """Kill what is left of it."""
+        if self.process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGCONT)
+                os.kill(self.pid, signal.SIGKILL)
+        self.process.wait(10)
+        if self._reader.is_alive():
+            self.stop_reading()
+        for fd in {self.master, self.slave, self._ended, self._end} - {-1}:
+            os.close(fd)
+
+
+@contextmanager
+def terminal(
+    home: Path, *argv: str | bytes | Path, env: Mapping[str, str] | None = None, **how: int
+) -> Iterator[Terminal]:
+    """`dibs …` on a terminal, ended at the end."""
+    made = Terminal([*DIBS, *argv], environment(home, **(env or {})), **how)  # type: ignore[arg-type]
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+def verb(path: Path, *argv: str, **env: str) -> str:
+    """What one verb of the command line prints, in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "dibs", "-d", path, *argv],
+        env=environment(path.parent, **env),
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()

@@ -1,0 +1,175 @@
+"""However the dashboard is left, it is gone at once and the terminal is as it was."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+import dibs
+from tests.tui.terminal import DIBS, Terminal, environment, terminal
+
+PROMPT = 2.0
+"""Seconds within which it is gone."""
+BLOCKED = (
+    "import os, signal, sys; signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP}); "
+    "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    board = dibs.open(tmp_path / "board", create=True)
+    board.add("task-1")
+    return tmp_path / "board"
+
+
+def restored(left: Terminal) -> None:
+    """The terminal is as the shell left it, as far as the shell's own screen goes."""
+    assert termios.tcgetattr(left.slave) == left.modes
+    for mode in ("?1049", "?1000", "?1003", "?1006", "?1004", "?2004"):
+        on, off = (bytes(left.raw).rfind(f"\x1b[{mode}{way}".encode()) for way in "hl")
+        assert 0 <= on < off, mode
+    assert left.raw.rfind(b"\x1b[?25l") < left.raw.rfind(b"\x1b[?25h")
+    assert b"Traceback" not in left.raw
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM], ids=["SIGHUP", "SIGTERM"])
+def test_a_signal_ends_it_and_restores_the_terminal(
+    path: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    with terminal(tmp_path, path) as shown:
+        shown.shows("task-1")
+        os.kill(shown.pid, number)
+        assert shown.leaves(PROMPT) == 128 + number
+        restored(shown)
+
+
+@pytest.mark.parametrize("key", ["q", "\x03"], ids=["q", "ctrl+c"])
+def test_a_key_ends_it_and_restores_the_terminal(path: Path, tmp_path: Path, key: str) -> None:
+    with terminal(tmp_path, path) as shown:
+        shown.shows("task-1")
+        shown.send(key)
+        assert shown.leaves(PROMPT) == 0
+        restored(shown)
+
+
+def test_a_signal_ends_it_at_any_moment_of_its_start(path: Path, tmp_path: Path) -> None:
+    for wait in (0.05, 0.12, 0.19, 0.26, 0.33, 0.4, 0.5):
+        with terminal(tmp_path, path) as shown:
+            time.sleep(wait)
+            os.kill(shown.pid, signal.SIGTERM)
+            assert shown.leaves(PROMPT) in (-signal.SIGTERM, 128 + signal.SIGTERM), wait
+            assert termios.tcgetattr(shown.slave) == shown.modes, wait
+            assert shown.raw.rfind(b"\x1b[?1049h") <= shown.raw.rfind(b"\x1b[?1049l"), wait
+            assert b"Traceback" not in shown.raw, shown.text
+
+
+@pytest.mark.parametrize("deaf", [False, True], ids=["heard", "ignored"])
+def test_a_terminal_that_is_closed_ends_it(path: Path, tmp_path: Path, deaf: bool) -> None:
+    with terminal(tmp_path, path, deaf=deaf) as shown:
+        shown.shows("task-1")
+        spent, ended = shown.cpu(), _spent()
+        shown.cut()
+        shown.process.wait(PROMPT)
+        assert _spent() - ended - spent < 1.0
+
+
+def test_a_terminal_that_goes_without_a_word_ends_it(path: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", BLOCKED, *DIBS[1:], path]
+    shown = Terminal(command, environment(tmp_path))
+    try:
+        shown.shows("task-1")
+        spent, ended = shown.cpu(), _spent()
+        shown.cut()
+        shown.process.wait(PROMPT)
+        assert _spent() - ended - spent < 1.0
+    finally:
+        shown.end()
+
+
+def _spent() -> float:
+    """Processor time of all children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def test_a_terminal_that_takes_no_output_does_not_keep_it(path: Path, tmp_path: Path) -> None:
+    with terminal(tmp_path, path, columns=200, rows=60) as shown:
+        shown.shows("task-1")
+        termios.tcflow(shown.slave, termios.TCOOFF)
+        time.sleep(0.3)
+        before = len(shown.raw)
+        for _ in range(60):  # more than what Textual lets wait before it blocks
+            shown.send("13")
+            time.sleep(0.02)
+        assert len(shown.raw) == before
+        os.kill(shown.pid, signal.SIGTERM)
+        assert shown.process.wait(PROMPT) == 128 + signal.SIGTERM
+        assert termios.tcgetattr(shown.slave) == shown.modes
+
+
+def test_what_goes_wrong_elsewhere_is_not_where_it_draws(path: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with log.open("w") as file, terminal(tmp_path, path, stderr=file.fileno()) as shown:
+        shown.shows("task-1")
+        shown.send("q")
+        assert shown.leaves(PROMPT) == 0
+        restored(shown)
+    assert log.read_bytes() == b""
+
+
+# Without a terminal
+
+
+def frame(path: Path, home: Path, words: str, *, code: int = 0) -> bytes:
+    """What a shell line prints; `dibs` in it is the real one, and it tells what it imports."""
+    line = words.replace("dibs", f"{sys.executable} -X importtime -m dibs_tui.main", 1)
+    done = subprocess.run(
+        ["sh", "-c", line], env=environment(home, B=str(path)), capture_output=True, timeout=20,
+        stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    notes = done.stderr.decode().splitlines()
+    imported = {note.rpartition("|")[2].strip().split(".")[0] for note in notes}
+    assert done.returncode == code, notes[-5:]
+    assert not imported & {"textual", "rich", "watchfiles", "humanize"}
+    assert "dibs" in imported
+    assert not [note for note in notes if not note.startswith("import time:")]
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    ['dibs "$B" | cat', 'dibs board "$B" </dev/null | cat', 'dibs --once "$B"', 'dibs "$B" <&-'],
+)
+def test_without_a_terminal_one_frame_is_printed(path: Path, tmp_path: Path, words: str) -> None:
+    printed = frame(path, tmp_path, words)
+    assert b"task-1" in printed
+    assert b"\x1b" not in printed
+
+
+@pytest.mark.parametrize("words", ['dibs "$B" >/dev/null', 'dibs "$B" | true', 'dibs "$B" >&-'])
+def test_a_frame_that_nobody_reads_ends_quietly(path: Path, tmp_path: Path, words: str) -> None:
+    assert frame(path, tmp_path, words) == b""
+
+
+def test_an_object_is_printed_for_programs(path: Path, tmp_path: Path) -> None:
+    assert frame(path, tmp_path, 'dibs --json "$B"').startswith(b'{"v": 1')
+
+
+@pytest.mark.parametrize("argv", [("--once",), ("--json",)], ids=["once", "json"])
+def test_a_frame_on_a_terminal_leaves_it_alone(
+    path: Path, tmp_path: Path, argv: Sequence[str]
+) -> None:
+    with terminal(tmp_path, *argv, path) as shown:
+        assert shown.leaves(10) == 0
+        shown.shows("task-1")
+        assert b"\x1b" not in shown.raw

@@ -1,0 +1,117 @@
+"""Everything that the disk tells of one task, found out step by step, the quickest first.
+
+All of it runs in a thread that may hang with the disk.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from dibs import Board, Changed, DibsError, Event, Facts, Task, Verdict
+from dibs_tui import payload
+from dibs_tui.payload import Payload
+
+KEPT = 500
+"""So many of the newest events of one id are kept."""
+
+
+class FileSeen(NamedTuple):
+    """One file name that has to do with a task."""
+
+    path: str
+    """Absolute, as the directory has it."""
+    what: str
+    told: str
+    """Its size, or why there is none."""
+
+
+class Dossier(NamedTuple):
+    """What is known of one task."""
+
+    task: Task
+    board: str = ""
+    """The board's path."""
+    facts: Facts | None = None
+    verdict: Verdict | None = None
+    payload: Payload | None = None
+    gone: bool = False
+    """Its exact name was not there."""
+    found: tuple[Task, ...] | None = None
+    """Every name of the id; None as long as nobody has looked."""
+    files: tuple[FileSeen, ...] = ()
+    events: tuple[Event, ...] | None = None
+    """What the journal tells of the id, the newest last; None as long as nobody has looked."""
+    earlier: int = 0
+    """How many more there are, before those."""
+    trouble: str = ""
+    """Why a part could not be found out."""
+
+
+def look_up(board: Board, known: Dossier, *, briefly: bool = False) -> Iterator[Dossier]:
+    """What is known, each time that it is more; `briefly` leaves out what is slow to find."""
+    known = known._replace(board=board.path, trouble="")
+    for steps in ((_claim, _content), (_names,), (_life,))[: 1 if briefly else None]:
+        for step in steps:
+            known = _tried(step, board, known)
+        yield known
+
+
+def _tried(step: Callable[[Board, Dossier], Dossier], board: Board, known: Dossier) -> Dossier:
+    """The next step; its failure is told and leaves what was known before."""
+    try:
+        return step(board, known)
+    except DibsError as error:
+        trouble = str(error)
+    except Exception as error:  # nothing read from a directory may end a look at it
+        trouble = f"{known.task.name}: {error!r}"
+    return known._replace(trouble=known.trouble or trouble)
+
+
+def _claim(board: Board, known: Dossier) -> Dossier:
+    if not known.task.live:
+        return known
+    facts = board.facts(known.task)
+    verdict = board.judge(facts) if facts is not None else None
+    return known._replace(facts=facts or known.facts, verdict=verdict)
+
+
+def _content(board: Board, known: Dossier) -> Dossier:
+    try:
+        data = board.payload(known.task, payload.PART)
+    except Changed as changed:
+        return known._replace(gone=True, found=changed.now)
+    size = max(len(data), os.lstat(os.path.join(board.path, known.task.name)).st_size)
+    before = known.payload
+    if before is None or (before.data, before.size) != (data, size):
+        before = payload.read(data, size)
+    return known._replace(gone=False, payload=before)
+
+
+def _names(board: Board, known: Dossier) -> Dossier:
+    task, found = known.task, board.find(known.task.id)
+    names = {task.name: f"the {task.kind}"}
+    if task.live and task.plain:
+        names[f"{task.stem}.lock"] = "its lock, the heartbeat"
+    elif task.live:
+        names[f".dibs/claims/{task.stem}"] = "the claim's record, the heartbeat"
+    for other in found:
+        names.setdefault(other.name, f"the same id, {other.state}")
+    files = tuple(_file(board.path, name, what) for name, what in names.items())
+    return known._replace(found=found, files=files)
+
+
+def _life(board: Board, known: Dossier) -> Dossier:
+    events = board.history(known.task.id)
+    return known._replace(events=tuple(events[-KEPT:]), earlier=max(0, len(events) - KEPT))
+
+
+def _file(root: str, name: str, what: str) -> FileSeen:
+    path = os.path.join(root, name)
+    try:
+        return FileSeen(path, what, payload.size_of(os.lstat(path).st_size))
+    except FileNotFoundError:
+        return FileSeen(path, what, "not there")
+    except OSError as error:
+        return FileSeen(path, what, error.strerror or "cannot be looked at")

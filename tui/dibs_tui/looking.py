@@ -1,0 +1,155 @@
+"""`dibs [DIR]`, `dibs board` and `dibs demo`: the living board, or one frame of it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+
+import dibs
+from dibs import Board, DibsError
+from dibs.cli.grammar import EXITS, Parser, common, leading, namespace
+from dibs.cli.say import Voice
+from dibs.filters import parse
+from dibs_tui.config import Config, load
+
+_TEXT = "Look at a board: live on a terminal, else one frame of plain text."
+
+
+def look(argv: Sequence[str]) -> int:
+    """Show a board as the command line asks; every refusal is one line."""
+    args = _parsed(argv)
+    voice = Voice(json=args.json)
+    try:
+        config, _ = load(_flags(args))
+        parse(args.filter)
+        if args.demo:
+            return _demo(args, config)
+        if args.once or args.json or not _terminal():
+            return _once(args, config)
+        return _live(args, config, args.dir)
+    except DibsError as error:
+        from dibs.cli.refusal import tell
+
+        return tell(voice, error)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 0
+    except KeyboardInterrupt:
+        return 130
+
+
+def paths(argv: Sequence[str]) -> int:
+    """Where the dashboard's own files lie, and where each of its settings came from."""
+    from dibs_tui import config, memory
+
+    voice = Voice(json="--json" in argv)
+    try:
+        found, sources = load({})
+    except DibsError as error:
+        from dibs.cli.refusal import tell
+
+        return tell(voice, error)
+    for key, path in (("config", config.path()), ("view", memory.path())):
+        voice.result(f"{key:<10} {path}", {"key": key, "path": path})
+    for key, value, source in config.described(found, sources):
+        fields = {"key": key, "value": value, "from": source}
+        voice.result(f"{key:<17} {value}  ({source})", fields)
+    return 0
+
+
+def _terminal() -> bool:
+    """Whether there is a terminal to draw on and to hear keys from."""
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
+
+
+def _once(args: argparse.Namespace, config: Config) -> int:
+    from dibs_tui.once import as_json, frame
+
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    board = dibs.open(args.dir)
+    if args.json:
+        import json
+
+        print(json.dumps(as_json(board, args.filter, config)))
+    else:
+        width = shutil.get_terminal_size((100, 24)).columns
+        print(frame(board, width=width, terms=args.filter), end="")
+    sys.stdout.flush()
+    return 0
+
+
+def _demo(args: argparse.Namespace, config: Config) -> int:
+    """A board with workers of its own, or the still life; gone with the dashboard."""
+    from tempfile import TemporaryDirectory
+
+    from dibs_tui.demo import still
+
+    if args.seed:
+        with TemporaryDirectory(prefix="dibs-still-") as path:
+            still.make(path)
+            return _show(args, config, path, still=True)
+    from dibs_tui.demo.crew import Crew
+
+    with Crew() as crew:
+        return _show(args, config, crew.path, still=False)
+
+
+def _show(args: argparse.Namespace, config: Config, path: str, *, still: bool) -> int:
+    if args.once or args.json or not _terminal():
+        args.dir = path
+        return _once(args, config)
+    if not still:
+        return _live(args, config, path)
+    from dibs_tui.demo.still import board
+
+    return _live(args, config, path, board)
+
+
+def _live(
+    args: argparse.Namespace,
+    config: Config,
+    path: str,
+    opened: Callable[[str], Board] = dibs.open,
+) -> int:
+    from dibs_tui.reader import Reader
+
+    reader = Reader(os.path.abspath(path), poll=config.poll, open_board=opened)
+    reader.start()  # it looks at the board while the screen is still being imported
+    from dibs_tui.app import run
+
+    return run(reader, config, wall=args.wall, terms=" ".join(args.filter))
+
+
+def _flags(args: argparse.Namespace) -> dict[str, object]:
+    return {"theme": args.theme, "read_only": args.read_only or None}
+
+
+def _parsed(argv: Sequence[str]) -> argparse.Namespace:
+    given, rest = leading(list(argv))
+    demo = rest[:1] == ["demo"]
+    if demo or rest[:1] == ["board"]:
+        rest = rest[1:]
+    prog = "dibs demo" if demo else "dibs board"
+    parser = Parser(prog=prog, description=_TEXT, epilog=EXITS)
+    common(parser)
+    if not demo:
+        parser.add_argument("place", metavar="DIR", nargs="?", help="the board; else -d, else here")
+    parser.add_argument("filter", metavar="FILTER", nargs="*", help="owner=web-3 'age>5m' …")
+    parser.add_argument("--once", action="store_true", help="one frame as text, then end")
+    parser.add_argument("--wall", action="store_true", help="large, read-only, for a wall")
+    parser.add_argument("--read-only", action="store_true", help="nothing can be acted on")
+    parser.add_argument("--theme", metavar="T", help="dibs-dark, dibs-light, dibs-colourblind, …")
+    if demo:
+        parser.add_argument("--seed", action="store_true", help="a still life, without workers")
+    args = parser.parse_intermixed_args(rest, namespace(given))
+    args.demo = demo
+    if not demo and args.place is not None:
+        if os.path.isdir(args.place) or os.sep in args.place or "dir" not in given:
+            args.dir = args.place
+        else:
+            args.filter = [args.place, *args.filter]
+    return args

@@ -1,0 +1,219 @@
+"""Everything that asks for a person, gathered by what is wrong, each with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import nlargest
+from typing import TYPE_CHECKING, NamedTuple
+
+from dibs import Entry, Finding, Task
+from dibs.names import DEFAULT_PRIORITY
+from dibs_tui.ages import clock, short
+from dibs_tui.model.owners import Held, held, terms
+
+if TYPE_CHECKING:
+    from dibs_tui.config import Config
+    from dibs_tui.model.board import BoardModel, Test
+
+MOST = 1000
+"""The most that one group lists; its count goes on."""
+_FLEET = 3
+"""From so many claims on, their common silence has a common cause."""
+_FILES = {
+    "double": "two names",
+    "unreadable": "unreadable",
+    "record": "record",
+    "lock": "lone lock",
+    "draft": "half added",
+}
+"""The findings of `dibs check` that ask for a person, in a word. All others stand elsewhere here,
+mend themselves, or are what plain shells leave."""
+
+_NOW = {"failed": "set apart", "available": "waits again", "claimed": "in work again"}
+
+
+class Problem(NamedTuple):
+    """One thing that is wrong."""
+
+    rank: int
+    """The place of its group; the most urgent is the first."""
+    key: str
+    state: str
+    """The state whose glyph and colour it has."""
+    id: str
+    """As the directory has it, not cleaned."""
+    word: str
+    """What is wrong, in at most ten letters."""
+    reason: str
+    """In a sentence; not cleaned."""
+    task: Task | None = None
+    terms: str = ""
+    """The filter that shows what it is about, where that is more than one task."""
+
+
+class Group(NamedTuple):
+    """Problems of one kind."""
+
+    state: str
+    title: str
+    total: int
+    problems: Sequence[Problem]
+    least: bool = False
+    """There may be more than the total."""
+
+
+def problems(
+    model: BoardModel, config: Config, findings: Iterable[Finding] = (), test: Test | None = None
+) -> list[Group]:
+    """What asks for a person, the most urgent first; groups without any are left out."""
+    files, claims = list(findings), list(held(model))
+    shown = claims
+    if test is not None:
+        shown = [claim for claim in claims if test(model.entry(claim.facts.task))]
+    again = f"failing again and again: {config.failing_again} attempts or more"
+    too_long = f"waiting for more than {short(config.waiting_too_long)}"
+    groups = [
+        _group("failed", "the board itself is in doubt", _board(model, claims, files)),
+        _group("stale", "hosts that stopped: none of their claims beats", _hosts(shown)),
+        _group("stale", "stale: silent past the lease", _stale(model, shown)),
+        _group("late", "late by their own cadence, the lease still runs", _late(model, shown)),
+        _group("failed", again, _failing(model, config, test)),
+        _group("available", too_long, _waiting(model, config, test)),
+        _group("free", "files: doubled or half done", _files(model, files, test)),
+    ]
+    return [group for group in groups if group.total]
+
+
+def count(groups: Iterable[Group]) -> int:
+    """How many problems there are."""
+    return sum(group.total for group in groups)
+
+
+_Found = Iterator[tuple[float, Problem]]
+"""Each with how bad it is within its group."""
+
+
+def _group(state: str, title: str, found: _Found) -> Group:
+    ranked = [(how, problem.key, problem) for how, problem in found]
+    worst = nlargest(MOST, ranked, key=lambda item: item[:2])
+    listed = [problem for _, _, problem in worst]
+    waiting = state == "available"  # only the oldest of these are known
+    return Group(state, title, len(ranked), listed, waiting and len(ranked) >= MOST)
+
+
+def _board(model: BoardModel, claims: Sequence[Held], findings: Iterable[Finding]) -> _Found:
+    """Clock and storage: what makes all the other answers doubtful."""
+    if not model.exact:
+        reason = "the board cannot be written here: silence is told by the newest beat seen"
+        yield 2, Problem(0, "0/clock", "failed", "clock", "in doubt", reason)
+    hosts = {claim.host for claim in claims}
+    if len(claims) >= _FLEET and len(hosts) > 1 and all(claim.stale for claim in claims):
+        reason = (
+            f"all {len(claims):,} claims on {len(hosts):,} hosts are silent: "
+            "look at storage, network and clock before the workers"
+        )
+        yield (
+            3,
+            Problem(0, "0/storage", "failed", "storage", "stalled?", reason, None, "state=stale"),
+        )
+    for finding in findings:
+        if finding.kind == "future":
+            task = model.tasks.get(finding.name)
+            ident = task.id if task is not None else finding.name
+            yield 1, Problem(0, f"0/{finding.name}", "late", ident, "clock", finding.text, task)
+
+
+def _hosts(claims: Iterable[Held]) -> _Found:
+    """Hosts with several claims, each of them stale."""
+    hosts: dict[str, list[Held]] = {}
+    for claim in claims:
+        hosts.setdefault(claim.host, []).append(claim)
+    for host, part in hosts.items():
+        if host and len(part) >= _FLEET and all(claim.stale for claim in part):
+            last = clock(max(claim.facts.beat for claim in part))
+            reason = f"last heard of at {last}; {len(part):,} claims wait for it"
+            found = terms("host", host)
+            yield len(part), Problem(1, f"1/{host}", "stale", host, "stopped", reason, None, found)
+
+
+def _stale(model: BoardModel, claims: Iterable[Held]) -> _Found:
+    """The longest silent first."""
+    now = model.now
+    for claim in claims:
+        if claim.stale:
+            facts = claim.facts
+            name, age = facts.task.name, facts.age(now)
+            past = age - facts.ttl
+            word = model.stale[name].upper()
+            reason = f"{_holder(claim)} silent for {short(age)}, {short(past)} past its lease"
+            yield past, Problem(2, f"2/{name}", "stale", facts.task.id, word, reason, facts.task)
+
+
+def _late(model: BoardModel, claims: Iterable[Held]) -> _Found:
+    """Those whose lease ends first."""
+    now = model.now
+    for claim in claims:
+        if claim.late:
+            facts = claim.facts
+            name, age = facts.task.name, facts.age(now)
+            usual, left = short(claim.cadence / 1e9), max(0.0, facts.ttl - age)
+            reason = (
+                f"{_holder(claim)} silent for {short(age)}, else heard every {usual}; "
+                f"its lease has {short(left)} left"
+            )
+            yield -left, Problem(3, f"3/{name}", "late", facts.task.id, "late", reason, facts.task)
+
+
+def _failing(model: BoardModel, config: Config, test: Test | None) -> _Found:
+    """The most attempts first."""
+    for name, task in model.failing.items():
+        if task.attempts < config.failing_again:
+            continue
+        if test is not None and not test(model.entry(task)):
+            continue
+        state = model.state_of(task)
+        why = model.reasons.get(task.id, "")
+        reason = _NOW.get(state, f"now {state}") + (f": {why}" if why else "")
+        word = _tries(task)
+        yield task.attempts, Problem(4, f"4/{name}", state, task.id, word, reason, task)
+
+
+def _waiting(model: BoardModel, config: Config, test: Test | None) -> _Found:
+    """The longest waiting first."""
+    now = model.now.fs
+    until = now - int(config.waiting_too_long * 1e9)
+    for name, since in model.oldest.first_many(model.tasks, until, MOST).items():
+        task = model.tasks.get(name)  # the reader may have dropped it just now
+        if task is None or (test is not None and not test(model.entry(task))):
+            continue
+        waited = (now - since) / 1e9
+        reason = f"since {clock(since)}" + (f", {_tries(task)}" if task.attempts else "")
+        reason += f", priority {task.priority}" if task.priority != DEFAULT_PRIORITY else ""
+        word = short(waited)
+        yield waited, Problem(5, f"5/{name}", "available", task.id, word, reason, task)
+
+
+def _files(model: BoardModel, findings: Iterable[Finding], test: Test | None) -> _Found:
+    """Doubled names first: two workers may have the same task."""
+    for finding in findings:
+        word, name = _FILES.get(finding.kind), finding.name
+        if word is None:
+            continue
+        task = model.tasks.get(name)
+        row = model.entry(task) if task is not None else Entry(name, "", "", name)
+        if test is not None and not test(row):
+            continue
+        double = finding.kind == "double"
+        ident = task.id if task is not None else name
+        text = finding.text + ("; dibs check --repair mends it" if finding.mend else "")
+        key = f"6/{finding.kind}/{name}"
+        yield double, Problem(6, key, "failed" if double else "free", ident, word, text, task)
+
+
+def _tries(task: Task) -> str:
+    return "1 try" if task.attempts == 1 else f"{task.attempts} tries"
+
+
+def _holder(claim: Held) -> str:
+    owner, host = claim.owner or "its holder", claim.host
+    return f"{owner} on {host}" if host and host != owner else owner

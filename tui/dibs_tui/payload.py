@@ -1,0 +1,140 @@
+"""A payload made fit to be shown: what it is, its lines with their looks, or a hex dump."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from dibs_tui.highlight import json_rows, markdown_rows
+from dibs_tui.model.rows import Row, row
+from dibs_tui.text import clean_lines
+
+PART = 64 << 10
+"""As many bytes of a payload are shown."""
+_LAID_OUT = 4 * PART
+_PRINTABLE = bytes(byte if 32 <= byte < 127 else ord(".") for byte in range(256))
+
+
+class Payload(NamedTuple):
+    """The beginning of a payload."""
+
+    kind: str
+    """`empty`, `text`, `JSON`, `Markdown` or `binary`."""
+    data: bytes
+    size: int
+    """Of the whole."""
+    told: str = "empty"
+    """Size and kind in words."""
+    cut: str = ""
+    """A word on what is not shown; empty where all is."""
+    lines: tuple[Row, ...] = ()
+    """None for a binary one: `dump` makes as many as there is room for."""
+
+
+def read(data: bytes, size: int) -> Payload:
+    """The beginning of a payload of that size, understood as far as it can be."""
+    if not data:
+        return Payload("empty", data, size)
+    cut = size > len(data)
+    kind, lines = _understood(data, cut=cut)
+    told = f"{size_of(size)}, {kind}"
+    part = f"only the first {size_of(len(data))} of {size_of(size)} are shown" if cut else ""
+    return Payload(kind, data, size, told, part, tuple(lines))
+
+
+def dump(data: bytes, cells: int) -> Iterator[Row]:
+    """The bytes as offset, hex and printable column, as many to a line as fit."""
+    many = next((n for n in (16, 8, 4) if 9 + 4 * n <= cells), 2)
+    for at in range(0, len(data), many):
+        part = data[at : at + many]
+        seen = part.translate(_PRINTABLE).decode("ascii")
+        yield (f"{at:06x} ", "muted"), (f" {part.hex(' '):<{3 * many}} ", "text"), (seen, "key")
+
+
+def size_of(size: int) -> str:
+    """A size as people say it."""
+    from humanize import naturalsize
+
+    return naturalsize(size) if size >= 1000 else f"{size} byte{'' if size == 1 else 's'}"
+
+
+def _understood(data: bytes, *, cut: bool) -> tuple[str, Iterator[Row]]:
+    text = _text_of(data, cut=cut)
+    if text is None:
+        return "binary", iter(())
+    found = _json_in(text, cut=cut)
+    if found:
+        return "JSON", json_rows(_lines(found))
+    if _is_markdown(text):
+        return "Markdown", markdown_rows(_lines(text))
+    return "text", map(row, _lines(text))
+
+
+def _text_of(data: bytes, *, cut: bool) -> str | None:
+    """The text that the bytes are, without a character that was cut in two; None for no text."""
+    if b"\0" in data:
+        return None
+    try:
+        return codecs.getincrementaldecoder("utf-8")().decode(data, final=not cut)
+    except UnicodeDecodeError:
+        return None
+
+
+def _lines(text: str) -> list[str]:
+    return clean_lines(text.removesuffix("\n"), PART).split("\n")
+
+
+_begins_json = re.compile(r'\s*+(?:\{\s*+["}]|\[\s*+[\[\]{"\d-])').match
+_heading = re.compile(r"^#{1,6} \S|^```", re.MULTILINE).search
+_item = re.compile(r"^ {0,3}(?:[-*+]|\d{1,3}\.) \S", re.MULTILINE).findall
+
+
+def _is_markdown(text: str) -> bool:
+    """It has a heading, a fence or a list; a script's first line says that it is none."""
+    return not text.startswith("#!") and bool(_heading(text) or len(_item(text)) > 1)
+
+
+def _json_in(text: str, *, cut: bool) -> str:
+    """The text where it is JSON, a single line of it laid out; empty where it is none."""
+    if not _begins_json(text):
+        return ""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text if cut or _is_log(text) else ""
+    return text if "\n" in text.strip() else _laid_out(text.strip(), value)
+
+
+def _is_log(text: str) -> bool:
+    """Whether every line is a value of its own; the first two are asked."""
+    lines = text.split("\n", 2)[:2]
+    try:
+        return len(lines) == 2 and all(json.loads(line or "{}") is not None for line in lines)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _laid_out(text: str, value: object) -> str:
+    """The value over many lines, but only where that changes nothing except spaces."""
+    try:
+        for plain in (False, True):
+            for marks in ((",", ":"), (", ", ": ")):
+                if json.dumps(value, ensure_ascii=plain, separators=marks) == text:
+                    return _indented(value, plain) or text
+    except (ValueError, RecursionError):
+        pass
+    return text
+
+
+def _indented(value: object, plain: bool) -> str:
+    """The value over many lines; empty where deep nesting would make that endless."""
+    parts, length = [], 0
+    for part in json.JSONEncoder(indent=2, ensure_ascii=plain).iterencode(value):
+        parts.append(part)
+        length += len(part)
+        if length > _LAID_OUT:
+            return ""
+    return "".join(parts)

@@ -1,0 +1,75 @@
+"""A page of lines that can be scrolled; only those in the window are ever drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from dibs_tui.model.rows import EMPTY, Row
+from dibs_tui.themes import STATES
+
+_LOOKS = ("text", "muted", "strong", "key", "heading")
+
+
+class Page(ScrollView):
+    """Lines with the names of their looks."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"page--{look}" for look in (*_LOOKS, *STATES)}
+    DEFAULT_CSS = (
+        """
+    Page { background: $background; scrollbar-size-vertical: 1; scrollbar-color: $panel;
+        scrollbar-color-hover: $muted; scrollbar-background: $background; overflow-x: hidden; }
+    Page > .page--text { color: $foreground; background: $background; }
+    Page > .page--muted { color: $muted; }
+    Page > .page--strong { text-style: bold; }
+    Page > .page--key { color: $primary; }
+    Page > .page--heading { color: $primary; text-style: bold; }
+    """
+        + "".join(f"Page > .page--{state} {{ color: $state-{state}; }}\n" for state in STATES)
+    )
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._lines: Sequence[Row] = ()
+        self._styles: dict[str, Style] = {}
+
+    @property
+    def cells(self) -> int:
+        """How wide a line may be."""
+        return max(8, self.scrollable_content_region.width)
+
+    @property
+    def text(self) -> str:
+        """What the page says."""
+        return "\n".join("".join(text for text, _ in line) for line in self._lines)
+
+    def put(self, lines: Sequence[Row]) -> None:
+        """Show these lines; the place in them stays."""
+        if lines != self._lines:
+            self._lines = lines
+            self.virtual_size = Size(self.size.width, len(lines))
+            self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """One line of the screen."""
+        number, base = int(self.scroll_y) + y, self._look("text")
+        line = self._lines[number] if number < len(self._lines) else EMPTY
+        segments = [Segment(text, base + self._look(look)) for text, look in line]
+        return Strip(segments).adjust_cell_length(self.size.width, base)
+
+    def notify_style_update(self) -> None:
+        """Another theme."""
+        self._styles.clear()
+        super().notify_style_update()
+
+    def _look(self, name: str) -> Style:
+        if name not in self._styles:
+            partial = name != "text"
+            self._styles[name] = self.get_component_rich_style(f"page--{name}", partial=partial)
+        return self._styles[name]
