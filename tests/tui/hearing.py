@@ -78,6 +78,16 @@ class Hearing:
         self.wait("marker")
         return self.paths - {"marker"}
 
+    def hears_again(self, path: str) -> bool:
+        """Whether a change of this file gets through, now or soon; those before do not count."""
+
+        def changed_and_heard() -> bool:
+            (self.root / path).touch()
+            return path in self.paths
+
+        self.forget()
+        return soon(changed_and_heard)
+
     def _all(self) -> set[str]:
         return set().union(*self.batches)
 

@@ -131,10 +131,10 @@ class Terminal:
                 if it:
                     return it
                 left = end - time.monotonic()
-                if left > 0:
+                if left > 0 and self.process.poll() is None:
                     self._changed.wait(min(left, 0.05))
                     continue
-            raise AssertionError(f"not seen within {seconds} s on\n{self.text}")
+            raise AssertionError(f"not seen within {seconds} s on\n{self.text.strip()}")
 
     def shows(self, *texts: str, seconds: float = PATIENCE) -> None:
         """Wait until all of these stand on the screen."""

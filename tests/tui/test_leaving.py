@@ -23,6 +23,10 @@ BLOCKED = (
     "import os, signal, sys; signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP}); "
     "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
 )
+ALONE = (
+    "import fcntl, os, signal, sys, termios; signal.signal(signal.SIGHUP, signal.SIG_IGN); "
+    "fcntl.ioctl(0, termios.TIOCNOTTY); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+)
 
 
 @pytest.fixture
@@ -84,7 +88,7 @@ def test_a_terminal_that_is_closed_ends_it(path: Path, tmp_path: Path, deaf: boo
 
 
 def test_a_terminal_that_goes_without_a_word_ends_it(path: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-c", BLOCKED, *DIBS[1:], path]
+    command = (sys.executable, "-c", BLOCKED, *DIBS[1:], path)
     shown = Terminal(command, environment(tmp_path))
     try:
         shown.shows("task-1")
@@ -92,6 +96,19 @@ def test_a_terminal_that_goes_without_a_word_ends_it(path: Path, tmp_path: Path)
         shown.cut()
         shown.process.wait(PROMPT)
         assert _spent() - ended - spent < 1.0
+    finally:
+        shown.end()
+
+
+def test_a_terminal_that_is_nobodys_is_good_enough(path: Path, tmp_path: Path) -> None:
+    command = (sys.executable, "-c", ALONE, *DIBS[1:], path)
+    shown = Terminal(command, environment(tmp_path))
+    try:
+        shown.shows("task-1")
+        time.sleep(1.2)
+        shown.send("q")
+        assert shown.leaves(PROMPT) == 0
+        restored(shown)
     finally:
         shown.end()
 
@@ -108,8 +125,8 @@ def test_a_terminal_that_takes_no_output_does_not_keep_it(path: Path, tmp_path: 
         termios.tcflow(shown.slave, termios.TCOOFF)
         time.sleep(0.3)
         before = len(shown.raw)
-        for _ in range(60):  # more than what Textual lets wait before it blocks
-            shown.send("13")
+        for _ in range(60):  # more than Textual's queue holds, so that its main thread waits
+            shown.send("1")
             time.sleep(0.02)
         assert len(shown.raw) == before
         os.kill(shown.pid, signal.SIGTERM)

@@ -78,18 +78,17 @@ def test_what_was_mounted_over_is_not_seen(table: str) -> None:
     assert holding("/mnt/sub/x", read(OVER[table].encode())).source == "second"
 
 
-@pytest.mark.parametrize(
-    "fstype",
-    """nfs nfs4 cifs smb3 smbfs afs davfs ceph glusterfs lustre gpfs beegfs 9p virtiofs vboxsf
-    prl_fs drvfs fuse fuse.sshfs fuse.glusterfs fuse.bindfs autofs""".split(),
-)
+REMOTE = """nfs nfs4 cifs smb3 smbfs afs davfs ceph glusterfs lustre gpfs beegfs 9p virtiofs vboxsf
+prl_fs drvfs fuse fuse.sshfs fuse.glusterfs fuse.bindfs autofs"""
+LOCAL = "ext4 xfs btrfs zfs f2fs tmpfs overlay vfat fuseblk ntfs3 fusectl"
+
+
+@pytest.mark.parametrize("fstype", REMOTE.split())
 def test_others_may_change_what_lies_on(fstype: str) -> None:
     assert holding("/x", read(f"27 1 0:1 / / rw - {fstype} source rw\n".encode())).network
 
 
-@pytest.mark.parametrize(
-    "fstype", "ext4 xfs btrfs zfs f2fs tmpfs overlay vfat fuseblk ntfs3 fusectl".split()
-)
+@pytest.mark.parametrize("fstype", LOCAL.split())
 def test_this_kernel_makes_every_change_on(fstype: str) -> None:
     assert not holding("/x", read(f"27 1 0:1 / / rw - {fstype} source rw\n".encode())).network
 

@@ -7,9 +7,11 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
+from watchfiles._rust_notify import RustNotify
 
 from dibs_tui.watching.events import Events, identity
 from dibs_tui.watching.mounts import kind
@@ -35,15 +37,16 @@ def test_it_outlives_an_overflow_and_hears_on(board_dir: Path) -> None:
         listener.process.send_signal(signal.SIGCONT)
         (board_dir / "last").touch()
         assert soon(lambda: listener.ask() and listener.heard & names)
-        assert soon(lambda: _mark(board_dir) or listener.ask() and "marker" in listener.heard)
+        assert soon(lambda: listener.ask() and _change(board_dir / "marker") in listener.heard)
         assert names - listener.heard, "nothing was lost, so there was no overflow"
         (board_dir / "next").touch()
         listener.wait("next")
         assert listener.ask() == {"alive": True, "deaf": False, "why": ""}
 
 
-def _mark(board: Path) -> None:
-    (board / "marker").touch()
+def _change(path: Path) -> str:
+    path.touch()
+    return path.name
 
 
 def test_a_process_that_was_stopped_is_not_deaf_for_that(board_dir: Path) -> None:
@@ -69,6 +72,7 @@ def test_a_directory_that_went_is_told_and_heard_again_when_asked(board_dir: Pat
         assert soon(lambda: not hearing.events.alive)
         assert (identity(str(board_dir)), hearing.events.why) == (None, GONE)
         board_dir.mkdir()
+        hearing.forget()
         hearing.events.rearm()
         hearing.wait_anew()
         assert (hearing.events.alive, hearing.events.why) == (True, "")
@@ -80,9 +84,7 @@ def test_a_directory_deleted_and_made_again_at_once_is_heard(board_dir: Path) ->
     with listening(board_dir) as hearing:
         shutil.rmtree(board_dir)
         board_dir.mkdir()
-        hearing.wait_anew()
-        (board_dir / "new").touch()
-        hearing.wait("new")
+        assert hearing.hears_again("new")
 
 
 def test_a_directory_replaced_by_renames_is_heard(board_dir: Path) -> None:
@@ -93,7 +95,7 @@ def test_a_directory_replaced_by_renames_is_heard(board_dir: Path) -> None:
         board_dir.rename(old)
         new.rename(board_dir)
         assert identity(str(board_dir)) != before
-        hearing.wait_anew()
+        assert hearing.hears_again("done/new")
         hearing.mark()
         hearing.forget()
         (old / "unseen").touch()
@@ -134,14 +136,50 @@ def test_a_directory_that_comes_later_is_heard_when_asked(tmp_path: Path) -> Non
     hearing.events.stop()
 
 
+# Just when it begins to listen
+
+
+class Interrupted(Events):
+    """Something happens after the folders were looked for and before they are listened to."""
+
+    def __init__(self, hearing: Hearing, happens: Callable[[], None]) -> None:
+        super().__init__(str(hearing.root), hearing.batches.append)
+        self.happens = happens
+
+    def _listener(self, folders: Iterable[str]) -> RustNotify:
+        self.happens()
+        return super()._listener(folders)
+
+
+def test_a_folder_made_just_then_is_listened_to(board_dir: Path) -> None:
+    hearing = Hearing(board_dir)
+    hearing.events = Interrupted(hearing, lambda: (board_dir / "done").mkdir(exist_ok=True))
+    hearing.events.start()
+    assert soon(lambda: hearing.batches)
+    assert hearing.batches[0] == {"", "done"}
+    assert hearing.hears_again("done/new")
+    hearing.events.stop()
+
+
+def test_nothing_is_told_to_who_stopped_it_just_then(board_dir: Path) -> None:
+    hearing = Hearing(board_dir)
+    hearing.events = Interrupted(hearing, lambda: hearing.events.stop())
+    before = set(os.listdir("/proc/self/task"))
+    hearing.events.start()
+    assert soon(lambda: set(os.listdir("/proc/self/task")) <= before)
+    assert not hearing.batches
+    assert not hearing.events.alive
+
+
 # Names and paths
 
 
 def test_a_name_that_is_no_utf8_spoils_nothing(board_dir: Path) -> None:
     with listening(board_dir) as hearing:
         Path(os.fsdecode(os.fsencode(board_dir) + b"/t\xff.available")).touch()
-        hearing.wait_anew()
+        assert soon(lambda: hearing.paths or not hearing.events.alive)
         assert hearing.events.alive
+        assert hearing.paths == {""}, "the board is to be listed"
         (board_dir / "new").touch()
         hearing.wait("new")
 
@@ -233,5 +271,4 @@ def test_a_mount_that_hangs_holds_up_neither_start_nor_stop(tmp_path: Path) -> N
 def _hangs(pid: int) -> bool:
     """Whether a thread of that process waits for the mount's process."""
     tasks = Path(f"/proc/{pid}/task").iterdir()
-    print([(t/"wchan").read_text() for t in Path(f"/proc/{pid}/task").iterdir()])
-    return any("fuse" in (task / "wchan").read_text() for task in tasks)
+    return any((task / "wchan").read_text() == "request_wait_answer" for task in tasks)

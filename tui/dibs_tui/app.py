@@ -9,12 +9,14 @@ from collections.abc import Iterator
 from functools import partial
 from queue import Empty
 
+from textual import events
 from textual.app import App, SystemCommand
 from textual.binding import Binding
 from textual.screen import Screen
 
 import dibs
 from dibs_tui import memory
+from dibs_tui.acting.hands import Hands
 from dibs_tui.alerts import Alerts
 from dibs_tui.commands import COMMANDS, spelled
 from dibs_tui.config import Config
@@ -26,7 +28,10 @@ from dibs_tui.reader import Reader
 from dibs_tui.screens.board import BoardScreen
 from dibs_tui.text import clean
 from dibs_tui.themes import THEMES
+from dibs_tui.widgets.head import Head
 from dibs_tui.widgets.table import TaskTable
+
+_UNLOCKED = 300.0
 
 
 class DibsApp(App[None]):
@@ -63,7 +68,9 @@ class DibsApp(App[None]):
         self.pane = self.remembered.pane
         self.filter_ages = False
         host = dibs.this_host()
-        self.where = clean(f"{host.user}@{host.name}")
+        self.by = f"{host.user}@{host.name}"
+        self.where = clean(self.by)
+        self.hands = Hands()
         keys = check(self.config.keys, COMMANDS)
         self.commands = tuple(c._replace(keys=keys.get(c.id, c.keys)) for c in COMMANDS)
         self.alerts = Alerts(self.config, self._to_terminal, muted=self.remembered.muted)
@@ -86,6 +93,24 @@ class DibsApp(App[None]):
         if wanted == Config().theme and self.remembered.theme in known:
             wanted = self.remembered.theme
         return wanted if wanted in known else Config().theme
+
+    async def on_event(self, event: events.Event) -> None:
+        """Note when keys come, so that a burst of them never acts."""
+        if isinstance(event, events.Key):
+            self.hands.pressed(event.time)
+        await super().on_event(event)
+
+    def unlock(self) -> None:
+        """Let acts through for a while."""
+        self._lock(False)
+        self.set_timer(_UNLOCKED, lambda: self._lock(True))
+
+    def _lock(self, locked: bool) -> None:
+        self.read_only = locked
+        for head in self.query(Head):
+            head.read_only = locked
+        if self.board_screen is not None:
+            self.board_screen.query_one(Head).read_only = locked
 
     def on_board_seen(self) -> None:
         """The board screen owns the state, whichever screen is on top."""

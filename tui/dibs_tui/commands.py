@@ -18,6 +18,8 @@ class Command(NamedTuple):
     text: str
     """One sentence for the help."""
     footer: bool = False
+    destructive: bool = False
+    """It changes the board: its key must not be one that terminals or habits send by themselves."""
 
 
 def _commands() -> Iterator[Command]:
@@ -75,6 +77,18 @@ def _commands() -> Iterator[Command]:
     yield Command("mark-all", ("asterisk",), "mark all", group, "Mark all that is shown.")
     yield Command("back", ("escape",), "back", group, "Close, clear the filter, then the marks.")
 
+    group = "act"
+    for ident, keys, title, text, footer in (
+        ("force-release", ("X",), "release", "Take a claim or a lock from its holder.", True),
+        ("requeue", ("R",), "requeue", "Let a failed, done or stale task wait again.", True),
+        ("park", ("P",), "park", "Set a task apart, where no worker takes it.", False),
+        ("raise", ("plus",), "raise", "A higher priority: it is taken sooner.", False),
+        ("lower", ("minus",), "lower", "A lower priority: it is taken later.", False),
+        ("undo", ("u", "z"), "undo", "Take back the last act, if it still can be.", False),
+    ):
+        yield Command(ident, keys, title, group, text, footer, destructive=True)
+    yield Command("unlock", (), "unlock", group, "Leave the read-only mode for five minutes.")
+
     group = "screen"
     yield Command("compact", ("ctrl+e",), "compact", group, "No frames and one line of head.")
     yield Command("wide", ("w",), "wide", group, "Every column of this table, or back.")
@@ -93,7 +107,7 @@ def _commands() -> Iterator[Command]:
 
 COMMANDS = tuple(_commands())
 BY_ID = {command.id: command for command in COMMANDS}
-GROUPS = {"move": "Move", "see": "See", "list": "The list", "screen": "The screen"}
+GROUPS = {"move": "Move", "see": "See", "list": "The list", "act": "Act", "screen": "The screen"}
 _SPELLED = {
     "slash": "/", "question_mark": "?", "asterisk": "*", "colon": ":", "escape": "Esc",
     "space": "Space", "enter": "Enter", "tab": "Tab", "shift+tab": "Shift+Tab", "down": "↓",

@@ -12,6 +12,7 @@ from typing import Any
 
 from dibs import Board, Event, Facts, Sample, Task, Verdict, View
 from dibs_tui.model.seen import Seen
+from dibs_tui.watching.events import FOLDERS
 
 _CLAIMS = ".dibs/claims/"
 _JOURNAL = ".dibs/journal/"
@@ -47,7 +48,7 @@ class Follower:
         self._news = True
         self._now = Sample(0, 0)
         self._clock_at = self._scan_at = self._claims_at = self._pass_at = 0.0
-        self._oldest_at = 0.0
+        self._oldest_at = self._rested = 0.0
         self._sweep: list[str] = []
         self._sweep_cost = 0.0
         self._ages: list[tuple[int, str]] = []
@@ -81,7 +82,10 @@ class Follower:
         """These files changed, or their names came or went."""
         names = []
         for path in paths:
-            if path.startswith(_CLAIMS):
+            if path in FOLDERS:  # not this or that name: anything in it may have changed
+                self._scan_at = self._claims_at = 0.0
+                self._news = True
+            elif path.startswith(_CLAIMS):
                 self._beaten.add(path[len(_CLAIMS) :])
             elif path.startswith(_JOURNAL):
                 self._news = True
@@ -114,10 +118,11 @@ class Follower:
 
     def _scan_if_due(self, start: float) -> None:
         rest = max(self._view.rest, 5.0 if self.live else 0.0)
-        if start - self._scan_at < rest or self._view.unchanged():
+        if start < self._rested or start - self._scan_at < rest or self._view.unchanged():
             return
         change = self._view.scan()
         self._scan_at = time.monotonic()
+        self._rested = self._scan_at + self._view.rest
         if change:
             self._tell(change.came, change.went)
 

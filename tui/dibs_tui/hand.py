@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Protocol
 
 from textual.widget import Widget
 
+from dibs_tui.acting.operator import Operator
 from dibs_tui.commands import BY_ID
 from dibs_tui.layout import VIEWS, beside
 from dibs_tui.messages import Inspected
 from dibs_tui.model.panels import PANELS
-from dibs_tui.text import clean
+from dibs_tui.taking import Taking
 from dibs_tui.widgets.feed import Feed
 from dibs_tui.widgets.filterbar import FilterBar
 from dibs_tui.widgets.inspector import Inspector
@@ -38,15 +39,17 @@ class Hand:
     """Runs the commands of the registry on one board screen."""
 
     def __init__(self, screen: BoardScreen) -> None:
-        self._screen = screen
+        self.screen = screen
+        self.operator = Operator(screen)
+        self._taking = Taking(self)
         self._lists: dict[str, Widget] = {}
 
     # The parts that are not tables
 
     def lists(self) -> Iterator[Widget]:
         """Problems, owners and feed."""
-        model = self._screen.model
-        config = self._screen.dibs.config
+        model = self.screen.model
+        config = self.screen.dibs.config
         self._lists = {
             "problems": Problems(model, config),
             "owners": Owners(model),
@@ -56,8 +59,8 @@ class Hand:
 
     def side(self) -> Iterator[Widget]:
         """What stands beside the tables: the inspected task, or the feed."""
-        yield Inspector(self._screen.model)
-        yield Feed(self._screen.model, side=True)
+        yield Inspector(self.screen.model)
+        yield Feed(self.screen.model, side=True)
 
     def list_of(self, view: str) -> Widget | None:
         """The list of a view that is no table."""
@@ -65,7 +68,7 @@ class Hand:
 
     def arrange_lists(self, panels: tuple[str, ...]) -> None:
         """Show the lists and the side that belong to the view."""
-        screen = self._screen
+        screen = self.screen
         for name, widget in self._lists.items():
             widget.display = name in panels
         pane = screen.dibs.pane and screen.size.width >= 80
@@ -76,30 +79,30 @@ class Hand:
 
     def show(self) -> None:
         """Paint what has changed in the lists that are shown."""
-        for widget in self._screen.query(Shown):
+        for widget in self.screen.query(Shown):
             if widget.display:
                 widget.show()
 
     def tick(self) -> None:
         """Once a second."""
         self.show()
-        self._screen.dibs.alerts.tick(self._screen.dibs.reader.status)
+        self.screen.dibs.alerts.tick(self.screen.dibs.reader.status)
 
     def seen(self, seen: Seen) -> None:
         """The board has changed."""
-        self._screen.dibs.alerts.seen(seen, self._screen.model)
+        self.screen.dibs.alerts.seen(seen, self.screen.model)
 
     def filtered(self, test: Test | None) -> None:
         """Another filter."""
-        for widget in self._screen.query(Shown):
+        for widget in self.screen.query(Shown):
             widget.set_test(test)
 
     def remember(self) -> None:
         """Take over the view of the last time."""
-        remembered = self._screen.dibs.remembered
+        remembered = self.screen.dibs.remembered
         if remembered.panel in VIEWS:
-            self._screen.view = remembered.panel
-        for panel, table in self._screen.tables.items():
+            self.screen.view = remembered.panel
+        for panel, table in self.screen.tables.items():
             table.recall(remembered.sort.get(panel), remembered.columns.get(panel))
 
     # Commands
@@ -110,47 +113,36 @@ class Hand:
         if command.startswith("panel-"):
             self.view(command.removeprefix("panel-"))
             return
-        method: Callable[[], str | None] = getattr(self, "_" + command.replace("-", "_"))
-        why = method()
+        if command in _MOVES:
+            why = self._move(*_MOVES[command])
+        elif known.destructive:
+            why = self.operator.start(command)
+        else:
+            name = "_" + command.replace("-", "_")
+            where = self if hasattr(self, name) else self._taking
+            method: Callable[[], str | None] = getattr(where, name)
+            why = method()
         if why:
-            self._screen.notify(f"{known.title}: {why}", markup=False, timeout=3)
+            self.screen.notify(f"{known.title}: {why}", markup=False, timeout=3)
 
     def view(self, view: str) -> None:
         """Show another view."""
-        screen = self._screen
+        screen = self.screen
         screen.view = view
         screen.dibs.remember(panel=view)
         screen.lay_out()
 
     def _list(self) -> Movable | None:
-        screen = self._screen
+        screen = self.screen
         found = self._lists.get(screen.view)
         return found if found is not None else screen.table  # type: ignore[return-value]
 
-    def _move(self, do: Callable[[Movable], None]) -> str | None:
+    def _move(self, how: str, by: int) -> str | None:
         found = self._list()
         if found is None:
             return "there is no list here"
-        do(found)
+        getattr(found, how)(by)
         return None
-
-    def _down(self) -> str | None:
-        return self._move(lambda found: found.step(1))
-
-    def _up(self) -> str | None:
-        return self._move(lambda found: found.step(-1))
-
-    def _page_down(self) -> str | None:
-        return self._move(lambda found: found.page(1))
-
-    def _page_up(self) -> str | None:
-        return self._move(lambda found: found.page(-1))
-
-    def _top(self) -> str | None:
-        return self._move(lambda found: found.go(0))
-
-    def _bottom(self) -> str | None:
-        return self._move(lambda found: found.go(-1))
 
     def _next_panel(self) -> None:
         self._turn(1)
@@ -159,7 +151,7 @@ class Hand:
         self._turn(-1)
 
     def _turn(self, by: int) -> None:
-        screen = self._screen
+        screen = self.screen
         shown = screen.shown
         if len(shown) > 1:
             at = shown.index(screen.table.panel) if screen.table else 0
@@ -167,8 +159,9 @@ class Hand:
         else:
             self.view(VIEWS[(VIEWS.index(screen.view) + by) % len(VIEWS)])
 
-    def _task(self) -> Task | None:
-        screen = self._screen
+    def task(self) -> Task | None:
+        """The task under the cursor of whatever list is shown."""
+        screen = self.screen
         found = self._lists.get(screen.view)
         return getattr(found or screen.table, "cursor_task", None)
 
@@ -176,44 +169,44 @@ class Hand:
         """Show a task whole."""
         from dibs_tui.screens.inspect import InspectScreen
 
-        self._screen.app.push_screen(InspectScreen(task, self._screen.model))
+        self.screen.app.push_screen(InspectScreen(task, self.screen.model))
 
     def _inspect(self) -> str | None:
-        found = self._lists.get(self._screen.view)
+        found = self._lists.get(self.screen.view)
         if found is not None and hasattr(found, "enter"):
             found.enter()
             return None
-        task = self._task()
+        task = self.task()
         if task is None:
             return "there is no task under the cursor"
-        self._screen.post_message(Inspected(task))
+        self.screen.post_message(Inspected(task))
         return None
 
     def _timeline(self) -> str | None:
         from dibs_tui.screens.inspect import InspectScreen
 
-        task = self._task()
+        task = self.task()
         if task is None:
             return "there is no task under the cursor"
-        self._screen.app.push_screen(InspectScreen(task, self._screen.model, tab="timeline"))
+        self.screen.app.push_screen(InspectScreen(task, self.screen.model, tab="timeline"))
         return None
 
     def _pane(self) -> str | None:
-        screen = self._screen
+        screen = self.screen
         if screen.size.width < 80:
             return "the terminal is narrower than 80 columns; Enter shows the task whole"
         screen.dibs.remember(pane=not screen.dibs.pane)
         screen.lay_out()
-        self.cursor_moved(self._task())
+        self.cursor_moved(self.task())
         return None
 
     def cursor_moved(self, task: Task | None) -> None:
         """Let the pane show the task under the cursor."""
-        if self._screen.dibs.pane:
-            self._screen.query_one("#side Inspector", Inspector).inspect(task)
+        if self.screen.dibs.pane:
+            self.screen.query_one("#side Inspector", Inspector).inspect(task)
 
     def _filter(self) -> None:
-        screen = self._screen
+        screen = self.screen
         screen.add_class("-filter")
         screen.set_focus(screen.query_one(FilterBar))
 
@@ -224,7 +217,7 @@ class Hand:
         return self._round(-1)
 
     def _round(self, by: int) -> str | None:
-        table = self._screen.table
+        table = self.screen.table
         if table is None or not table.length:
             return "nothing matches"
         table.go((table.cursor_line + by) % table.length)
@@ -233,23 +226,23 @@ class Hand:
     def _sort(self) -> str | None:
         from dibs_tui.screens.choose import ChooseSort
 
-        table = self._screen.table
+        table = self.screen.table
         if table is None:
             return "this view has an order of its own"
-        self._screen.app.push_screen(
+        self.screen.app.push_screen(
             ChooseSort(table), lambda column: self.sort_by(table.panel, column) if column else None
         )
         return None
 
     def sort_by(self, panel: str, column: str) -> None:
         """Sort by a column; by the same one again, the other way round."""
-        table = self._screen.tables[panel]
+        table = self.screen.tables[panel]
         table.order(column, descending=not table.descending if table.sort == column else False)
-        self._screen.dibs.remember_table(table)
-        self._screen.show()
+        self.screen.dibs.remember_table(table)
+        self.screen.show()
 
     def _invert(self) -> str | None:
-        table = self._screen.table
+        table = self.screen.table
         if table is None:
             return "this view has an order of its own"
         self.sort_by(table.panel, table.sort)
@@ -258,30 +251,30 @@ class Hand:
     def _columns(self) -> str | None:
         from dibs_tui.screens.choose import ChooseColumns
 
-        table = self._screen.table
+        table = self.screen.table
         if table is None:
             return "this view has columns of its own"
-        self._screen.app.push_screen(
+        self.screen.app.push_screen(
             ChooseColumns(table), lambda keys: self._chosen(table.panel, keys)
         )
         return None
 
     def _chosen(self, panel: str, keys: tuple[str, ...] | None) -> None:
         if keys:
-            table = self._screen.tables[panel]
+            table = self.screen.tables[panel]
             table.recall(None, keys)
-            self._screen.dibs.remember_table(table)
+            self.screen.dibs.remember_table(table)
             table.refresh()
 
     def _pause(self) -> None:
-        screen = self._screen
+        screen = self.screen
         screen.paused = not screen.paused
         for table in screen.tables.values():
             table.pause(screen.paused)
         screen.show()
 
     def _mark(self) -> str | None:
-        table = self._screen.table
+        table = self.screen.table
         if table is None or table.cursor_task is None:
             return "there is no task under the cursor"
         table.mark([table.cursor_task])
@@ -289,20 +282,20 @@ class Hand:
         return None
 
     def _range(self) -> str | None:
-        table = self._screen.table
+        table = self.screen.table
         if table is None or not table.mark_range():
             return "mark one end with Space first"
         return None
 
     def _mark_all(self) -> str | None:
-        table = self._screen.table
+        table = self.screen.table
         if table is None or not table.length:
             return "nothing is listed here"
         table.mark(table.all_shown(), on=True)
         return None
 
     def _back(self) -> None:
-        screen = self._screen
+        screen = self.screen
         bar = screen.query_one(FilterBar)
         if screen.focused is bar or screen.filter_text:
             bar.value = ""
@@ -316,50 +309,12 @@ class Hand:
             screen.table.leave()
         screen.show()
 
-    def _open_url(self) -> str | None:
-        from dibs_tui.addresses import address_in
-
-        task = self._task()
-        if task is None:
-            return "there is no task under the cursor"
-        address = address_in(self._screen.model.entry(task).metadata)
-        if not address:
-            return "there is no http address in its metadata"
-        self._screen.app.open_url(address)
-        return f"opened {clean(address)}"
-
-    def _copy(self) -> str | None:
-        return self._put(lambda task: task.stem if task.live and not task.plain else task.name)
-
-    def _copy_id(self) -> str | None:
-        return self._put(lambda task: task.id)
-
-    def _copy_owner(self) -> str | None:
-        return self._put(lambda task: self._screen.model.entry(task).owner)
-
-    def _copy_path(self) -> str | None:
-        return self._put(lambda task: f"{self._screen.dibs.reader.path}/{task.name}")
-
-    def _copy_line(self) -> str | None:
-        from shlex import quote
-
-        path = self._screen.dibs.reader.path
-        return self._put(lambda task: f"dibs -d {quote(path)} show {quote(task.id)}")
-
-    def _put(self, text_of: Callable[[Task], str]) -> str | None:
-        task = self._task()
-        if task is None:
-            return "there is no task under the cursor"
-        text = clean(text_of(task))
-        self._screen.app.copy_to_clipboard(text)
-        return text
-
     def _compact(self) -> None:
-        self._screen.toggle_class("-compact")
-        self._screen.dibs.remember(compact=self._screen.has_class("-compact"))
+        self.screen.toggle_class("-compact")
+        self.screen.dibs.remember(compact=self.screen.has_class("-compact"))
 
     def _wide(self) -> str | None:
-        table = self._screen.table
+        table = self.screen.table
         if table is None:
             return "this view has columns of its own"
         everything = tuple(key for key in PANELS["claimed"].columns if key not in table.columns)
@@ -370,26 +325,44 @@ class Hand:
         return None
 
     def _theme(self) -> str:
-        return self._screen.dibs.next_theme()
+        return self.screen.dibs.next_theme()
 
     def _mute(self) -> str:
-        return self._screen.dibs.toggle_mute()
+        return self.screen.dibs.toggle_mute()
+
+    def _unlock(self) -> str | None:
+        from dibs_tui.screens.unlock import UnlockScreen
+
+        if not self.screen.dibs.read_only:
+            return "it is not read-only"
+        self.screen.app.push_screen(UnlockScreen())
+        return None
 
     def _wall(self) -> None:
         from dibs_tui.screens.wall import WallScreen
 
-        self._screen.app.push_screen(WallScreen(self._screen.model))
+        self.screen.app.push_screen(WallScreen(self.screen.model))
 
     def _refresh(self) -> None:
-        self._screen.dibs.reader.refresh()
+        self.screen.dibs.reader.refresh()
 
     def _commands(self) -> None:
-        self._screen.app.action_command_palette()
+        self.screen.app.action_command_palette()
 
     def _help(self) -> None:
         from dibs_tui.screens.help import HelpScreen
 
-        self._screen.app.push_screen(HelpScreen(self._screen.dibs.commands))
+        self.screen.app.push_screen(HelpScreen(self.screen.dibs.commands))
 
     def _quit(self) -> None:
-        self._screen.app.exit()
+        self.screen.app.exit()
+
+
+_MOVES = {
+    "down": ("step", 1),
+    "up": ("step", -1),
+    "page-down": ("page", 1),
+    "page-up": ("page", -1),
+    "top": ("go", 0),
+    "bottom": ("go", -1),
+}

@@ -15,7 +15,9 @@ _json_parts = re.compile(
 _markdown_parts = re.compile(
     r"(?P<key>`[^`]++`|\[[^][]*+\]\([^()]*+\))|(?P<strong>\*\*[^*]++\*\*|__[^_]++__)"
 ).finditer
-_begins = re.compile(r"(?P<muted>\s*+>+)|(?P<key>\s*+(?:[-*+]|\d{1,3}[.)])(?: \[[ xX]\])?)(?= )").match
+_begins = re.compile(
+    r"(?P<muted>\s*+>+)|(?P<key>\s*+(?:[-*+]|\d{1,3}[.)])(?: \[[ xX]\])?)(?= )"
+).match
 
 
 def json_rows(lines: Iterable[str]) -> Iterator[Row]:

@@ -4,30 +4,38 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
+import termios
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from textual.app import App
 
-_GRACE = 1.5
+_GRACE = 1.2
 _LOOK = 0.5
+_OWN_SCREEN = b"".join(
+    b"\x1b[%b" % mode
+    for mode in (b"<u", b"?2004l", b"?1000l", b"?1003l", b"?1015l", b"?1006l", b"?1004l", b"?7h",
+                 b"?1049l", b"?25h")
+)  # fmt: skip
+"""What gives the shell its screen, its keys and its mouse back."""
 
 
 @contextmanager
 def leave_when_told(app: App[None]) -> Iterator[None]:
     """End the app on SIGHUP, SIGTERM or a lost terminal; for sure within two seconds."""
 
+    modes = termios.tcgetattr(0)
+
     def told(number: int, _frame: object) -> None:
-        _leave(app, 128 + number)
+        _leave(app, 128 + number, modes)
 
     before = {number: signal.signal(number, told) for number in (signal.SIGTERM, signal.SIGHUP)}
     done = threading.Event()
-    threading.Thread(target=_watch, args=(app, done), daemon=True, name="dibs-terminal").start()
+    threading.Thread(target=_watch, args=(app, done, modes), daemon=True).start()
     try:
         yield
     finally:
@@ -36,8 +44,8 @@ def leave_when_told(app: App[None]) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _leave(app: App[None], code: int) -> None:
-    threading.Thread(target=_force, args=(code,), daemon=True).start()
+def _leave(app: App[None], code: int, modes: list[Any]) -> None:
+    threading.Thread(target=_force, args=(code, modes), daemon=True).start()
     app._return_code = code
     try:
         app.call_later(app.exit, return_code=code)
@@ -45,20 +53,20 @@ def _leave(app: App[None], code: int) -> None:
         os._exit(code)
 
 
-def _force(code: int) -> None:
-    """A write to a terminal that is gone, or a disk that hangs, must not keep the process."""
+def _force(code: int, modes: list[Any]) -> None:
+    """A terminal that takes no output, or a disk that hangs, must not keep the process."""
     time.sleep(_GRACE)
+    with suppress(OSError, termios.error):
+        if os.tcgetpgrp(0) == os.getpgrp():
+            termios.tcsetattr(0, termios.TCSANOW, modes)
+            terminal = os.open(os.ttyname(0), os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
+            os.write(terminal, _OWN_SCREEN)
     os._exit(code)
 
 
-def _watch(app: App[None], done: threading.Event) -> None:
+def _watch(app: App[None], done: threading.Event, modes: list[Any]) -> None:
     """Notice that the terminal has gone, which nobody tells a process that ignores SIGHUP."""
     while not done.wait(_LOOK):
-        try:
-            os.tcgetpgrp(sys.__stderr__.fileno() if sys.__stderr__ else 2)
-        except OSError:
-            try:
-                os.tcgetpgrp(0)
-            except OSError:
-                _leave(app, 129)
-                return
+        if not os.isatty(0):
+            _leave(app, 129, modes)
+            return

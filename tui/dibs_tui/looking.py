@@ -6,7 +6,8 @@ import argparse
 import os
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import dibs
 from dibs import Board, DibsError
@@ -62,14 +63,28 @@ def paths(argv: Sequence[str]) -> int:
 
 def _terminal() -> bool:
     """Whether there is a terminal to draw on and to hear keys from."""
-    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
+    streams = (sys.stdin, sys.stdout)
+    return bool(sys.stderr) and all(stream is not None and stream.isatty() for stream in streams)
+
+
+@contextmanager
+def _drawn_on_the_terminal() -> Iterator[None]:
+    """Textual draws on stderr, wherever that leads to."""
+    before = os.dup(2)
+    try:
+        os.dup2(1, 2)
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
 
 
 def _once(args: argparse.Namespace, config: Config) -> int:
     from dibs_tui.once import as_json, frame
 
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        if stream is not None:  # closed by the shell
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     board = dibs.open(args.dir)
     if args.json:
         import json
@@ -78,7 +93,8 @@ def _once(args: argparse.Namespace, config: Config) -> int:
     else:
         width = shutil.get_terminal_size((100, 24)).columns
         print(frame(board, width=width, terms=args.filter), end="")
-    sys.stdout.flush()
+    if sys.stdout is not None:
+        sys.stdout.flush()
     return 0
 
 
@@ -121,7 +137,8 @@ def _live(
     reader.start()  # it looks at the board while the screen is still being imported
     from dibs_tui.app import run
 
-    return run(reader, config, wall=args.wall, terms=" ".join(args.filter))
+    with _drawn_on_the_terminal():
+        return run(reader, config, wall=args.wall, terms=" ".join(args.filter))
 
 
 def _flags(args: argparse.Namespace) -> dict[str, object]:
@@ -148,7 +165,7 @@ def _parsed(argv: Sequence[str]) -> argparse.Namespace:
     args = parser.parse_intermixed_args(rest, namespace(given))
     args.demo = demo
     if not demo and args.place is not None:
-        if os.path.isdir(args.place) or os.sep in args.place or "dir" not in given:
+        if "dir" not in given or os.sep in args.place or os.path.isdir(args.place):
             args.dir = args.place
         else:
             args.filter = [args.place, *args.filter]

@@ -67,6 +67,10 @@ class Reader(Thread):
         """Find out since when these tasks wait, or when they ended."""
         self._inbox.put(("since", tuple(names)))
 
+    def open_board(self) -> dibs.Board:
+        """The board opened anew, for a thread of one's own."""
+        return self._open(self.path)
+
     def refresh(self) -> None:
         """Look at everything again now."""
         self._inbox.put(("refresh", ()))
@@ -103,10 +107,11 @@ class Reader(Thread):
         follower = Follower(board, self._tell, self._picture(board))
         before = identity(self.path)
         follower.begin()
-        self._events = events = Events(self.path, self._heard)
-        events.start()
+        if not self._mount.network:  # there is little to hear, and listening could hang for ever
+            self._events = events = Events(self.path, self._heard)
+            events.start()
+            follower.on_touch = lambda: events.expect(PROBE, _HEARD)
         follower.complete()
-        follower.on_touch = lambda: events.expect(PROBE, _HEARD)
         self._busy(False, follower)
         while not self._ended:
             self._attend(follower)

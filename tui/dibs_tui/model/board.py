@@ -36,6 +36,11 @@ class Listing(NamedTuple):
     sort: str
     test: Test | None
 
+    def may_list(self, task: Task) -> bool:
+        """Whether a task of that name can stand in it, whatever is found out about it."""
+        states = PANELS[self.panel].states
+        return task.state in states or (task.live and "stale" in states)
+
 
 class BoardModel:
     """Everything that is known of one board, and the sorted rolls that are shown of it."""
@@ -156,6 +161,8 @@ class BoardModel:
     def _place(self, task: Task) -> None:
         """Let a task stand in every roll where it belongs now."""
         for listing in self._listings:
+            if not listing.may_list(task):
+                continue
             if self._wanted(listing, task):
                 listing.roll.put(task)
             else:
@@ -198,7 +205,8 @@ class BoardModel:
         for task in seen.went:
             if rolls:
                 for listing in self._listings:
-                    listing.roll.drop(task)
+                    if listing.may_list(task):
+                        listing.roll.drop(task)
             self._forget(task)
         if not rolls:
             return
@@ -206,7 +214,8 @@ class BoardModel:
             if flash:
                 self._flashes[task.name] = until
             self._place(task)
-        for name in {**seen.facts, **seen.stale, **seen.since}:
+        placed = {task.name for task in seen.came}
+        for name in {**seen.facts, **seen.stale, **seen.since}.keys() - placed:
             task_now = self.tasks.get(name)
             if task_now is not None:
                 self._place(task_now)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 TWO_COLUMNS = 92
 _LABEL = 10
+_LEAST = 6
 _EVIDENCE = {
     "dead": ("its process has ended", "failed"),
     "expired": ("silent past its lease, by a clock that can be vouched for", "stale"),
@@ -78,38 +79,37 @@ class Details:
             lines.append(row(clean(self.known.trouble), "failed"))
         return all_wrapped(lines, cells)
 
-    def overview(self, cells: int, most: int) -> list[Row]:
-        """Everything, the long parts with so many lines."""
-        if cells >= TWO_COLUMNS:
-            half = cells // 2
-            right = [*self.claim(half - 1), *self.metadata(half - 1)]
-            if not right:
-                right = self.files(half - 1)
-            lines = beside(self.fields(half - 3), right, half)
+    def overview(self, cells: int, height: int) -> list[Row]:
+        """Everything, the long parts cut so that it fills about so many lines."""
+        wide = cells >= TWO_COLUMNS
+        left, room = (cells // 2 - 1, (cells - 1) // 2) if wide else (cells, cells)
+        fields = self.fields(left)
+        claim = [*self.claim(room), *self.metadata(room)]
+        life = self.life(cells if claim else room, max(_LEAST, height // 3))
+        lines = self.notes(cells)
+        if wide:
+            lines += beside(fields, claim or life, left + 2)
         else:
-            lines = [*self.fields(cells), *self.claim(cells), *self.metadata(cells)]
-        lines = [*self.notes(cells), *lines, *self.beats(cells)]
-        return [*lines, *self.payload(cells, most), *self.life(cells, most)]
+            lines += [*fields, *(claim or life)]
+        lines += [*self.beats(cells), *life] if claim else []
+        return [*lines, *self.payload(cells, max(_LEAST, height - len(lines) - 2))]
 
     def fields(self, cells: int) -> list[Row]:
         """What the name tells, and what the board says of it."""
         state, task = self.state, self.task
         lines = [
             _field("state", (f"{GLYPHS[state]} {state}", state)),
+            *self._evidence(),
             _field("id", (clean(task.id), "strong")),
             _field("name", (clean(task.name), "text")),
             _field("kind", (task.kind, "text")),
-            _field("priority", (f"{task.priority}", "text"), (" of 9", "muted")),
+            _field("priority", (f"{task.priority}", "text"), (", 9 goes first", "muted")),
             _field("attempts", (f"{task.attempts}", "text")),
             _field("fence", (f"#{task.fence}", "text")),
         ]
         lines += [] if task.live else self._age()
         if self.known.payload is not None:
             lines.append(_field("payload", (self.known.payload.told, "text")))
-        verdict = self.model.stale.get(task.name) or self.known.verdict
-        if verdict and task.live and not self.gone:
-            why, look = _EVIDENCE[verdict]
-            lines.append(_field("evidence", (verdict.upper(), look), (f" {why}", "text")))
         return [*_headed("task", cells, lines)]
 
     def claim(self, cells: int) -> list[Row]:
@@ -174,7 +174,7 @@ class Details:
         lines = self._content(cells, most)
         left = len(lines) - most if most else 0
         if left > 0:
-            lines = [*lines[:most], row("… Enter shows all of it", "muted")]
+            lines = [*lines[:most], row("… and more", "muted")]
         cut = [row(known.cut, "late")] if known.cut else []
         return [heading(f"payload · {known.told}", cells), *all_wrapped(cut, cells), *lines]
 
@@ -210,6 +210,12 @@ class Details:
         if known.kind == "binary":
             return list(payload.dump(known.data[: 16 * (most + 1) if most else None], cells))
         return all_wrapped(known.lines[: most + 1 if most else None], cells)
+
+    def _evidence(self) -> Iterator[Row]:
+        verdict = self.model.stale.get(self.task.name) or self.known.verdict
+        if verdict and self.task.live and not self.gone:
+            why, look = _EVIDENCE[verdict]
+            yield _field("evidence", (verdict.upper(), look), (f" {why}", "text"))
 
     def _age(self) -> Iterator[Row]:
         age = self.entry.age

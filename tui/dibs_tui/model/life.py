@@ -46,7 +46,7 @@ _NOW = {
     "done": "done",
     "failed": "in failed",
 }
-_INDENT = 17
+_INDENT = 18
 
 
 class Moment(NamedTuple):
@@ -96,9 +96,11 @@ def timeline(events: Sequence[Event], now: float, cells: int, earlier: int = 0) 
             lines.append(row(day, "muted"))
         lines += wrapped(_told(moment, now), cells, _INDENT)
         if moment.note:
-            lines += wrapped(((" " * _INDENT, "text"), (clean(moment.note), "muted")), cells, _INDENT)
+            lines += wrapped(
+                ((" " * _INDENT, "text"), (clean(moment.note), "muted")), cells, _INDENT
+            )
     if found and found[-1].state in _NOW:
-        lines.append(_gap(f"{_NOW[found[-1].state]} for {short(now - found[-1].at)} now"))
+        lines.append(_gap(f"{_NOW[found[-1].state]} for {short(now - found[-1].at)}"))
     return lines
 
 

@@ -68,13 +68,13 @@ def held(model: BoardModel, test: Test | None = None) -> Iterator[Held]:
         if test is not None and not test(model.entry(facts.task)):
             continue
         record, rhythm = facts.record, rhythms.get(name)
-        silent = name in stale
+        silent, due = name in stale, rhythm.due() if rhythm is not None else 0
         yield Held(
             facts,
             facts.owner,
             record.host if record is not None else "",
-            rhythm.cadence if rhythm is not None else 0.0,
-            not silent and rhythm is not None and rhythm.late(now),
+            rhythm.cadence if rhythm is not None and due else 0.0,
+            not silent and 0 < due < now,
             silent,
         )
 

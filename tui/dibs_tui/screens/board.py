@@ -61,6 +61,7 @@ class BoardScreen(Screen[None]):
         self.hand = Hand(self)
         self.tables: dict[str, TaskTable] = {}
         self._focused = ""
+        self._said: dict[str, str] = {}
 
     @property
     def dibs(self) -> DibsApp:
@@ -204,7 +205,7 @@ class BoardScreen(Screen[None]):
         card = card_of(self.model, status, trouble, self.dibs.reader.path)
         self.set_class(bool(trouble), "-troubled")
         self.set_class(card is not None, "-card")
-        self.query_one("#card", Static).update(Content(card or ""))
+        self._say("#card", card or "")
         banner = self.query_one("#banner", Static)
         words = trouble if card is None else ""
         if not words and self.paused:
@@ -212,7 +213,13 @@ class BoardScreen(Screen[None]):
             words = f"PAUSED — {back:,} changes held back, the counts go on. p goes on."
         banner.set_class(bool(words), "-on")
         banner.set_class(bool(trouble), "-bad")
-        banner.update(Content(words))
+        self._say("#banner", words)
+
+    def _say(self, where: str, words: str) -> None:
+        """Other words: the screen is laid out anew only for these."""
+        if self._said.get(where) != words:
+            self._said[where] = words
+            self.query_one(where, Static).update(Content(words))
 
     @on(AgesWanted)
     def _ages_wanted(self, event: AgesWanted) -> None:

@@ -16,7 +16,11 @@ from dibs_tui.model.seen import Status
 from dibs_tui.text import clean, fit
 
 COUNTED = ("stale", "failed", "claimed", "available", "held", "done")
-_RATED = (("claims", "claims"), ("dones", "done"), ("expiries", "expired"))
+_RATED: tuple[tuple[str, str], ...] = (
+    ("claims", "claims"),
+    ("dones", "done"),
+    ("expiries", "expired"),
+)
 
 
 class Head(Widget):
@@ -87,9 +91,8 @@ class Head(Widget):
     def _rates(self, cells: int) -> Text:
         model, text = self._model, Text(" ", no_wrap=True, overflow="ellipsis")
         now = model.now.fs / 1e9
-        bars, rated = (30, _RATED) if cells >= 130 else (15, _RATED)
-        if cells < 100:
-            bars, rated = 8, _RATED[:2]
+        bars = 8 if cells < 100 else 15 if cells < 130 else 30
+        rated = _RATED if cells >= 100 else _RATED[:2]
         for kind, word in rated:
             colour = {"claims": "held", "dones": "claimed", "expiries": "stale"}[kind]
             text.append(

@@ -55,9 +55,7 @@ class Owners(Shown[Line]):
     def draw(self, row: Line, width: int) -> Sequence[Part]:
         """The columns that there is room for."""
         holder, wide = row.holder, width >= _NARROW
-        room = max(8, width - (_FIXED if wide else _ALWAYS))
-        name = min(room, max(12, room * 2 // 5)) if wide and room >= 20 else room
-        others = room - name - 1 if room > name else 0
+        name, others = _rooms(width - (_FIXED if wide else _ALWAYS), wide=wide)
         if holder is None:
             return _heading(row.heading, name, others, wide=wide)
         now, count = self.model.now.fs, len(holder.claims)
@@ -107,6 +105,14 @@ class Owners(Shown[Line]):
             self.post_message(FilterAsked(wanted, row.holder.view))
         else:
             self.notify("no filter can be typed that finds this name", markup=False, timeout=3)
+
+
+def _rooms(room: int, *, wide: bool) -> tuple[int, int]:
+    """The cells for a name and for those beside it."""
+    if not wide or room < 20:
+        return max(8, room), 0
+    name = max(12, min(32, room * 2 // 5))
+    return name, min(44, room - name - 1)
 
 
 def _heading(title: str, name: int, others: int, *, wide: bool) -> list[Part]:

@@ -7,36 +7,37 @@ from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from dibs_tui.model.rows import EMPTY, Row
 from dibs_tui.themes import STATES
 
-_LOOKS = ("text", "muted", "strong", "key", "heading")
+_LOOKS = ("text", "muted", "strong", "key", "heading", "chosen")
 
 
 class Page(ScrollView):
     """Lines with the names of their looks."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"page--{look}" for look in (*_LOOKS, *STATES)}
-    DEFAULT_CSS = (
-        """
-    Page { background: $background; scrollbar-size-vertical: 1; scrollbar-color: $panel;
-        scrollbar-color-hover: $muted; scrollbar-background: $background; overflow-x: hidden; }
+    DEFAULT_CSS = """
+    Page { background: $background; overflow-x: hidden; scrollbar-gutter: stable;
+        scrollbar-size-vertical: 1; scrollbar-color: $panel; scrollbar-color-hover: $muted;
+        scrollbar-background: $background; }
     Page > .page--text { color: $foreground; background: $background; }
     Page > .page--muted { color: $muted; }
     Page > .page--strong { text-style: bold; }
     Page > .page--key { color: $primary; }
     Page > .page--heading { color: $primary; text-style: bold; }
-    """
-        + "".join(f"Page > .page--{state} {{ color: $state-{state}; }}\n" for state in STATES)
-    )
+    Page > .page--chosen { color: $background; background: $primary; text-style: bold; }
+    Page:nocolor > .page--chosen { text-style: bold reverse; }
+    """ + "".join(f"Page > .page--{state} {{ color: $state-{state}; }}\n" for state in STATES)
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._lines: Sequence[Row] = ()
+        self.lines: Sequence[Row] = ()
+        """What is shown; given by `put` only."""
         self._styles: dict[str, Style] = {}
 
     @property
@@ -47,19 +48,25 @@ class Page(ScrollView):
     @property
     def text(self) -> str:
         """What the page says."""
-        return "\n".join("".join(text for text, _ in line) for line in self._lines)
+        return "\n".join("".join(text for text, _ in line) for line in self.lines)
 
     def put(self, lines: Sequence[Row]) -> None:
         """Show these lines; the place in them stays."""
-        if lines != self._lines:
-            self._lines = lines
-            self.virtual_size = Size(self.size.width, len(lines))
+        before, self.lines = self.lines, lines
+        if len(lines) != len(before):
+            self.virtual_size = Size(self.cells, len(lines))
             self.refresh()
+            return
+        top, width = int(self.scroll_y), self.size.width
+        window = range(top, min(len(lines), top + self.size.height))
+        changed = [Region(0, n - top, width, 1) for n in window if lines[n] != before[n]]
+        if changed:
+            self.refresh(*changed)
 
     def render_line(self, y: int) -> Strip:
         """One line of the screen."""
         number, base = int(self.scroll_y) + y, self._look("text")
-        line = self._lines[number] if number < len(self._lines) else EMPTY
+        line = self.lines[number] if number < len(self.lines) else EMPTY
         segments = [Segment(text, base + self._look(look)) for text, look in line]
         return Strip(segments).adjust_cell_length(self.size.width, base)
 

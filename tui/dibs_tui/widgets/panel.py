@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
+from textual.geometry import Region
 from textual.widgets import Static
 
 from dibs_tui.model.line import GLYPHS
@@ -20,6 +23,10 @@ class Panel(Vertical):
     def __init__(self, table: TaskTable) -> None:
         super().__init__(id=f"panel-{table.panel}", classes="panel")
         self.table = table
+        self._title = self._words = ""
+
+    _titling = False
+    """Only its title is another by now."""
 
     def compose(self) -> ComposeResult:
         """The table, and a word for when it is empty."""
@@ -37,10 +44,31 @@ class Panel(Vertical):
             parts.append(f" +{table.held_back:,} held back")
         if table.marks:
             parts.append(f" · {len(table.marks):,} marked")
-        self.border_title = Content("".join(parts))
+        self._entitle("".join(parts))
         self.set_class(not length, "-empty")
         if table.test and not length:
             words = f"0 of {total:,} match — Esc clears the filter"
         else:
             words = PANELS[panel].empty
-        self.query_one(".nothing", Static).update(Content(words))
+        if words != self._words:
+            self._words = words
+            self.query_one(".nothing", Static).update(Content(words))
+
+    def _entitle(self, title: str) -> None:
+        if title != self._title:
+            self._title, self._titling = title, True
+            self.border_title = Content(title)
+            self._titling = False
+
+    def refresh(
+        self,
+        *regions: Region,
+        repaint: bool = True,
+        layout: bool = False,
+        recompose: bool = False,
+    ) -> Self:
+        """Paint it anew; for another title, the top line of the frame and not the table in it."""
+        if self._titling:
+            top = Region(0, 0, self.outer_size.width, 1)
+            regions = (top.translate(-self.content_offset),)
+        return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)

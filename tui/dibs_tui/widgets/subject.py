@@ -22,7 +22,7 @@ AGAIN = 5.0
 """Seconds after which a claim is judged anew: a process may have ended without a trace."""
 
 
-class Found(Message):
+class Found(Message, bubble=False):
     """More is known of a task."""
 
     def __init__(self, known: Dossier) -> None:
@@ -48,10 +48,13 @@ class Finder(Thread):
         self._rest = rest
         self._wish: _Wish | None = None
         self._called = Signal()
+        self.busy = False
+        """Something that was asked is not answered yet."""
 
     def ask(self, board: Board, known: Dossier, *, briefly: bool) -> None:
         """Look this up as soon as possible."""
         self._wish = _Wish(board, known, briefly)
+        self.busy = True
         self._called.set()
 
     def stop(self) -> None:
@@ -74,6 +77,8 @@ class Finder(Thread):
                     return
                 if self._called.wait(self._rest):
                     break
+            else:
+                self.busy = self._called.is_set()
 
 
 class Subject:
@@ -97,6 +102,7 @@ class Subject:
     def set(self, task: Task | None) -> None:
         """Another task; nothing is known of it but its name."""
         self.known = Dossier(task) if task is not None else None
+        self._asked = 0.0
 
     def find_out(self, board: Board | None, *, briefly: bool = False) -> None:
         """Let the thread look it up."""
@@ -115,7 +121,7 @@ class Subject:
             return
         if not self._asked or self._changed():
             self.find_out(board)
-        elif known.task.live and time.monotonic() - self._asked > AGAIN and known.events is not None:
+        elif self._due() and not self._finder.busy:
             self.find_out(board, briefly=True)
 
     def take(self, known: Dossier) -> bool:
@@ -123,18 +129,22 @@ class Subject:
         if self.known is None or known.task != self.known.task:
             return False
         self.known = known
-        self._signs = self._now()
+        self._signs = (*self._signs[:2], self._now()[2])  # the rest as it was when it was asked
         return True
 
     def stop(self) -> None:
         """Nobody looks any more."""
         self._finder.stop()
 
+    def _due(self) -> bool:
+        known = self.known
+        may_change = known is not None and (known.task.live or known.gone)
+        return may_change and time.monotonic() - self._asked > AGAIN
+
     def _now(self) -> tuple[object, ...]:
         """All that changes in the model when this task does."""
         known, model = self.known, self.model
-        if known is None:
-            return ()
+        assert known is not None
         others = tuple(task.name in model.tasks for task in known.found or ())
         name = known.task.name
         return name in model.tasks, model.stale.get(name), others

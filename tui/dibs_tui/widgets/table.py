@@ -16,17 +16,15 @@ from textual.strip import Strip
 from dibs import Task
 from dibs_tui.messages import AgesWanted, CursorMoved, Inspected, SortAsked
 from dibs_tui.model.board import BoardModel, Listing, Test
-from dibs_tui.model.columns import COLUMNS, fitting
+from dibs_tui.model.columns import COLUMNS
 from dibs_tui.model.cursor import Cursor
-from dibs_tui.model.line import GLYPHS, Line
+from dibs_tui.model.line import Line
 from dibs_tui.model.panels import PANELS
 from dibs_tui.model.roll import Roll
-from dibs_tui.text import fit
 from dibs_tui.themes import STATES
+from dibs_tui.widgets.paint import LEAD, Look, cells_of, fitted, header, strip
 
 HEADER = 1
-_LEAD = 3
-"""Cells before the first column: the mark, the glyph of the state, a gap."""
 
 
 class TaskTable(ScrollView, can_focus=True):
@@ -50,6 +48,9 @@ class TaskTable(ScrollView, can_focus=True):
         """The marked tasks by the exact name that was on the screen."""
         self.painted: dict[int, str] = {}
         """The exact name on each painted line: what a key means."""
+        self.moved_at = 0.0
+        """When the line under the cursor last moved or changed, and not by hand."""
+        self._under: tuple[object, ...] = ()
         self._ageless: set[str] = set()
         self._model = model
         self._still = still
@@ -152,12 +153,35 @@ class TaskTable(ScrollView, can_focus=True):
         if roll.version != self._version or self.virtual_size.height != len(roll) + HEADER:
             self._version = roll.version
             before = self._shown_at
-            self.virtual_size = Size(self.size.width, len(roll) + HEADER)
+            self._lengthen(Size(self.size.width, len(roll) + HEADER))
             after = self._cursor.line
             if self._cursor.moved and after != before and self._visible(before):
                 self.scroll_to(y=max(0, self.scroll_y + after - before), animate=False)
             self._shown_at = after
+        self._note_moves()
         self.repaint_changed()
+
+    def _lengthen(self, size: Size) -> None:
+        """Another length: only a scroll bar that comes or goes lays out the screen anew."""
+        if self.show_vertical_scrollbar == (size.height <= self.container_size.height):
+            self.virtual_size = size
+            return
+        self.set_reactive(TaskTable.virtual_size, size)
+        if self.show_vertical_scrollbar:
+            self.vertical_scrollbar.window_virtual_size = size.height
+        if self.scroll_y > self.max_scroll_y:
+            self.scroll_to(y=self.max_scroll_y, animate=False)
+
+    def _note_moves(self, *, by_hand: bool = False) -> None:
+        task = self._cursor.task
+        under = (task, self._model.state_of(task) if task else "", self._cursor.line, self.scroll_y)
+        if under != self._under:
+            self._under = under
+            self.moved_at = 0.0 if by_hand else time.monotonic()
+
+    def painted_at_cursor(self) -> str:
+        """The exact name that is painted where the cursor stands."""
+        return self.painted.get(HEADER + self._cursor.line - int(self.scroll_y), "")
 
     _shown_at = 0
 
@@ -193,6 +217,7 @@ class TaskTable(ScrollView, can_focus=True):
             self.scroll_to(y=at, animate=False)
         elif at >= top + self._height:
             self.scroll_to(y=at - self._height + 1, animate=False)
+        self._note_moves(by_hand=True)
         self.repaint_changed()
         if changed:
             self.post_message(CursorMoved(self.panel, self.cursor_task))
@@ -247,7 +272,7 @@ class TaskTable(ScrollView, can_focus=True):
         """One line of the screen."""
         width = self.size.width
         if y < HEADER:
-            return self._header(width)
+            return header(self._style, self.columns, self.sort, self.descending, width)
         number = int(self.scroll_y) + y - HEADER
         roll = self._opened().roll
         if number >= len(roll):
@@ -259,18 +284,18 @@ class TaskTable(ScrollView, can_focus=True):
         if line.entry.age is None and not task.live:
             self._want_age(task.name)
         self.painted[y] = task.name
-        cells = self._cells(line, width)
-        look = self._look(line, number)
+        cells = cells_of(self.columns, line, width)
+        look = self._look(line)
         self._shown[y] = (cells, look)
-        return self._strip(cells, look, line, width)
+        return strip(self._style, self.columns, cells, look, width)
 
     def repaint_changed(self) -> None:
         """Paint the lines anew whose text or look is another by now, and no other."""
         roll, width = self._opened().roll, self.size.width
         top = int(self.scroll_y) - HEADER
-        for y, (task) in enumerate(roll.part(top + HEADER, top + HEADER + self._height), HEADER):
+        for y, task in enumerate(roll.part(top + HEADER, top + HEADER + self._height), HEADER):
             line = self._model.line(task)
-            if self._shown.get(y) != (self._cells(line, width), self._look(line, top + y)):
+            if self._shown.get(y) != (cells_of(self.columns, line, width), self._look(line)):
                 self.refresh(Region(0, y, width, 1))
         for y in range(HEADER + max(0, len(roll) - top - HEADER), self.size.height):
             if self._shown.get(y):
@@ -285,60 +310,11 @@ class TaskTable(ScrollView, can_focus=True):
         names, self._ageless = tuple(self._ageless), set()
         self.post_message(AgesWanted(names))
 
-    def _cells(self, line: Line, width: int) -> tuple[str, ...]:
-        cells = []
-        for key, room in self._fitting(width):
-            column = COLUMNS[key]
-            cells.append(
-                fit(
-                    column.cell(line),
-                    room,
-                    align="right" if column.right else "left",
-                    cut="middle" if column.middle else "end",
-                )
-            )
-        return tuple(cells)
-
-    def _look(self, line: Line, number: int) -> tuple[object, ...]:
+    def _look(self, line: Line) -> Look:
         task = self._cursor.task
         at_cursor = task is not None and task.name == line.task.name
         cursor = ("cursor" if self.has_focus else "cursor-away") if at_cursor else ""
-        return line.state, cursor, line.task.name in self.marks, line.flash
-
-    def _strip(
-        self, cells: tuple[str, ...], look: tuple[object, ...], line: Line, width: int
-    ) -> Strip:
-        state, cursor, marked, flash = look
-        base = self._style("table--text")
-        if flash:
-            base += self._style("table--flash")
-        if marked:
-            base += self._style("table--marked")
-        if cursor:
-            base += self._style(f"table--{cursor}")
-        own = base + self._style(f"table--{state}")
-        if cursor == "cursor":
-            own = base
-        glyph = GLYPHS[line.state]
-        segments = [Segment("▌" if marked else " ", own), Segment(f"{glyph} ", own)]
-        faint = base if cursor == "cursor" else base + self._style("table--muted")
-        for (key, _), text in zip(self._fitting(width), cells, strict=True):
-            style = own if key in _COLOURED or line.state == "gone" else base
-            segments += [Segment(text, faint if key in _FAINT else style), Segment(" ", base)]
-        return Strip(segments).adjust_cell_length(width, base)
-
-    def _header(self, width: int) -> Strip:
-        style = self._style("table--header")
-        segments = [Segment(" " * _LEAD, style)]
-        for key, room in self._fitting(width):
-            column = COLUMNS[key]
-            arrow = ("↓" if self.descending else "↑") if key == self.sort else ""
-            text = fit(column.title + arrow, room, align="right" if column.right else "left")
-            segments.append(Segment(f"{text} ", style + _BOLD if arrow else style))
-        return Strip(segments).adjust_cell_length(width, style)
-
-    def _fitting(self, width: int) -> list[tuple[str, int]]:
-        return fitting(self.columns, width - _LEAD)
+        return Look(line.state, cursor, line.task.name in self.marks, line.flash)
 
     def _style(self, name: str) -> Style:
         if name not in self._styles:
@@ -386,8 +362,8 @@ class TaskTable(ScrollView, can_focus=True):
                 self.post_message(Inspected(self.cursor_task))
 
     def _column_at(self, x: int) -> str:
-        left = _LEAD
-        for key, room in self._fitting(self.size.width):
+        left = LEAD
+        for key, room in fitted(self.columns, self.size.width):
             if left <= x <= left + room:
                 return key
             left += room + 1
@@ -402,8 +378,3 @@ class TaskTable(ScrollView, can_focus=True):
         """Scroll without moving the cursor."""
         event.stop()
         self.scroll_to(y=max(0, self.scroll_y - 3), animate=False)
-
-
-_COLOURED = ("state", "left", "past", "evidence", "reason")
-_FAINT = ("metadata", "host", "fence", "tries", "held")
-_BOLD = Style(bold=True)

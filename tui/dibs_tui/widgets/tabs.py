@@ -40,9 +40,7 @@ class Tabs(Widget):
             for number, view in enumerate(VIEWS, 1):
                 start = text.cell_len
                 word = words.get(view, view if view == self._view else "")
-                text.append(
-                    f" {number % 10} {word}", chosen if view == self._view else muted
-                )
+                text.append(f" {number % 10} {word}", chosen if view == self._view else muted)
                 self._places.append((start, text.cell_len, view))
             if text.cell_len <= self.size.width:
                 break

@@ -1,0 +1,468 @@
+"""What the feed, the owners and the problems say, without a screen."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import pytest
+
+from dibs import Event, Finding, Task
+from dibs.filters import parse
+from dibs_tui.config import Config
+from dibs_tui.model.board import Test
+from dibs_tui.model.oldest import Oldest
+from dibs_tui.model.owners import Holder, held, holders, spread, terms
+from dibs_tui.model.problems import MOST, Group, Problem, count, problems
+from dibs_tui.model.seen import Seen
+from dibs_tui.model.story import KEPT, Tape, entry_of, story
+from tests.tui import hostile
+from tests.tui.listed import NOW, SECOND, claim, event, put, still, task_of
+
+C1, C2 = "a.f4.web-3-0000000001", "a.f4a2.web-3-0000000002"
+
+
+def told(happened: Event, began: float = 0.0) -> str:
+    """The sentence."""
+    found = story(happened, began)
+    reason = f": {found.reason}" if found.reason else ""
+    return f"{found.glyph} {found.verb} {found.rest}{reason}".rstrip()
+
+
+# What happened
+
+
+@pytest.mark.parametrize(
+    ("happened", "sentence"),
+    [
+        (event("add", "a", "", "a.available", "ada@h"), "+ added by ada@h"),
+        (event("add", "a", "", "a.f0p9.available", "ada@h"), "+ added by ada@h, priority 9"),
+        (event("claim", "a", "a.available", f"{C1}.claimed", "web-3", "job 7"),
+         "● claimed by web-3 #4: job 7"),
+        (event("claim", "a", "a.free", f"{C1}.held", "web-3"), "◆ lock taken by web-3 #4"),
+        (event("resume", "a", "", f"{C1}.claimed", "web-3"), "● claimed again by web-3 #4"),
+        (event("done", "a", f"{C1}.claimed", f"done/{C1}", "web-3"), "✓ done by web-3"),
+        (event("fail", "a", f"{C1}.claimed", "a.f4a1.available", "web-3", "no disk"),
+         "✗ failed by web-3, waits again after 1 attempt: no disk"),
+        (event("fail", "a", f"{C1}.claimed", f"failed/{C2}", "web-3"),
+         "✗ failed by web-3, set apart after 2 attempts"),
+        (event("release", "a", f"{C1}.claimed", "a.f4.available", "web-3"),
+         "○ given back by web-3"),
+        (event("release", "a", f"{C1}.held", "a.f4.free", "web-3"), "◇ lock released by web-3"),
+        (event("reap", "a", f"{C1}.claimed", "a.f4a1.available", "j@h", "silent for 99 s, ttl 9 s"),
+         "▲ expired: web-3 was silent for 99 s, ttl 9 s; waits again after 1 attempt"),
+        (event("reap", "a", f"{C1}.held", "a.f4.free", "j@h", "silent for 99 s, ttl 9 s"),
+         "▲ expired: web-3 was silent for 99 s, ttl 9 s; free again"),
+        (event("reap", "a", "a.claimed", "a.available", "j@h", "silent for 99 s, ttl 9 s"),
+         "▲ expired: its holder was silent for 99 s, ttl 9 s; free again"),
+        (event("reap", "a", "a.f0.dibs-0000000001.claimed", "a.available", "j@h", "its taker died"),
+         "▲ expired: its taker died; free again"),
+        (event("force-release", "a", f"{C1}.claimed", "a.f4.available", "ada@h", "hung"),
+         "» force-released by ada@h, web-3 had it: hung"),
+        (event("requeue", "a", f"failed/{C2}", "a.f4.available", "ada@h", "new disk"),
+         "» requeued by ada@h: new disk"),
+        (event("park", "a", "a.available", f"failed/{C1}", "ada@h", "later"),
+         "» parked by ada@h: later"),
+        (event("prioritise", "a", "a.available", "a.f0p9.available", "ada@h", "5 → 9"),
+         "» priority changed by ada@h: 5 → 9"),
+        (event("undo", "a", f"failed/{C1}", "a.available", "ada@h", "of park"),
+         "» taken back: the park, by ada@h"),
+        (event("forget", "a", "", "", "ada@h"), "» forgotten by ada@h, its id is free again"),
+        (event("purge", "a", f"done/{C1}", "", "ada@h"),
+         "» purged by ada@h, its payload is removed"),
+        (event("ponder", "a", "", "", "ada@h", "why"), "? ponder by ada@h: why"),
+        (event("", "a"), "? something by somebody"),
+    ],
+)  # fmt: skip
+def test_each_verb_has_its_sentence(happened: Event, sentence: str) -> None:
+    assert told(happened) == sentence
+
+
+def test_the_end_of_a_claim_tells_how_long_it_lasted_where_its_beginning_was_heard() -> None:
+    begin = event("claim", "a", "a.available", f"{C1}.claimed", "web-3", ago=50)
+    end = event("done", "a", f"{C1}.claimed", f"done/{C1}", "web-3", ago=8)
+    tape = Tape()
+    tape.catch_up(deque([end, begin]), None, 0)
+    assert told(end, tape.began(end)) == "✓ done by web-3 after 42s"
+    assert tape.began(event("done", "a", "b.claimed")) == 0
+
+
+@pytest.mark.parametrize("text", hostile.CASES.values(), ids=hostile.CASES.keys())
+def test_no_hostile_text_gets_into_a_sentence(text: str) -> None:
+    verbs = ("add", "claim", "done", "fail", "release", "reap", "force-release", "undo", "purge")
+    for verb in (*verbs, text):
+        found = story(Event(1.0, verb, text, text[:3000], text[:3000], text, text))
+        for part in (found.verb, found.rest, found.reason):
+            assert not hostile.forbidden(part)
+            assert len(part) < 1000
+
+
+@pytest.mark.parametrize(
+    ("happened", "passing", "failing"),
+    [
+        (event("claim", "a", "a.available", f"{C1}.claimed", "Web 3", "pr 17"),
+         ["owner^=Web", "state=claimed", "fence=4", "metadata~17", "kind=task", "a"],
+         ["state=available", "owner=web-3", "kind=lock"]),
+        (event("reap", "a", f"{C2}.claimed", f"failed/{C2}", "j@h1"),
+         ["owner=web-3", "state=failed", "attempts=2", "host=h1"], ["owner=j@h1"]),
+        (event("requeue", "a", f"failed/{C2}", "a.f4.available", "ada@h1"),
+         ["owner=web-3", "state=available", "attempts=0"], ["owner~ada"]),
+        (event("add", "room/7", "", "room=2F7.f0p9.free", "ada@h1", ago=120),
+         ["owner=ada@h1", "state=free", "kind=lock", "age>1m", "age<3m", "priority=9", "room"],
+         ["age>3m", "held>1s"]),
+        (event("purge", "a", f"done/{C1}", "", "ada@h1"),
+         ["state=gone", "fence=4"], ["state=done"]),
+    ],
+)  # fmt: skip
+def test_the_terms_of_the_filter_read_events_too(
+    happened: Event, passing: list[str], failing: list[str]
+) -> None:
+    row = entry_of(happened, NOW.fs / SECOND)
+    assert [term for term in passing if not parse([term])(row)] == []
+    assert [term for term in failing if parse([term])(row)] == []
+
+
+class Feed:
+    """A journal that goes on, and a tape of it."""
+
+    def __init__(self) -> None:
+        self.feed: deque[Event] = deque(maxlen=KEPT)
+        self.tape = Tape()
+        self._number = 0
+
+    def happen(self, times: int = 1) -> None:
+        for _ in range(times):
+            self.feed.appendleft(event("claim", f"t{self._number}", by=f"w{self._number % 2}"))
+            self._number += 1
+
+    def ids(self, test: Test | None = None, *, anew: bool = False) -> list[str]:
+        self.tape.catch_up(self.feed, test, 0, anew=anew)
+        return [happened.id for _, happened in self.tape.told]
+
+
+EVEN = parse(["owner=w0"])
+
+
+def test_the_newest_stands_first_and_what_came_is_added_once() -> None:
+    journal = Feed()
+    assert journal.ids() == []
+    journal.happen(2)
+    assert journal.ids() == ["t1", "t0"]
+    assert journal.ids() == ["t1", "t0"]
+    journal.happen()
+    assert journal.ids() == ["t2", "t1", "t0"]
+
+
+def test_the_key_of_an_event_stays_its_own_through_filters_and_news() -> None:
+    journal = Feed()
+    journal.happen(5)
+    journal.ids()
+    before = {happened.id: key for key, happened in journal.tape.told}
+    journal.happen(2)
+    assert journal.ids(EVEN) == ["t6", "t4", "t2", "t0"]
+    keys = {happened.id: key for key, happened in journal.tape.told}
+    assert len({*keys.values()}) == 4
+    assert journal.ids(EVEN, anew=True) == ["t6", "t4", "t2", "t0"]
+    assert journal.ids() == ["t6", "t5", "t4", "t3", "t2", "t1", "t0"]
+    keys |= {happened.id: key for key, happened in journal.tape.told}
+    assert {ident: keys[ident] for ident in before} == before
+
+
+def test_what_the_feed_has_dropped_is_not_told_any_more() -> None:
+    journal = Feed()
+    journal.happen(10)
+    journal.ids(EVEN)
+    journal.happen(KEPT - 4)
+    assert len(journal.ids(EVEN)) == KEPT // 2
+    journal.happen(2 * KEPT)
+    assert len(journal.ids()) == KEPT
+    assert journal.ids()[0] == journal.feed[0].id
+
+
+# Who holds how much
+
+
+def by_name(found: list[Holder]) -> dict[str, Holder]:
+    return {holder.name: holder for holder in found}
+
+
+def test_claims_are_gathered_by_owner_and_by_host() -> None:
+    model = still()
+    first = claim(model, "a", "web 3", "h1", beats=(90, 60, 30, 2))
+    second = claim(model, "b", "web 3", "h2", beats=(40, 5))
+    claim(model, "c", "ada", "h1", beats=(7,))
+    owners, hosts = holders(held(model))
+    assert [holder.name for holder in owners] == ["web 3", "ada"]
+    web = by_name(owners)["web 3"]
+    assert web.claims == (first, second)
+    assert web.others == ("h1", "h2")
+    assert web.oldest == NOW.fs - 90 * SECOND
+    assert web.beat == NOW.fs - 2 * SECOND
+    assert by_name(hosts)["h1"].others == ("ada", "web 3")
+    assert len(by_name(hosts)["h2"].claims) == 1
+
+
+def test_the_cadence_is_the_median_over_the_claims_that_have_told_one() -> None:
+    model = still()
+    claim(model, "a", "w", beats=(31, 21, 11, 1))
+    claim(model, "b", "w", beats=(21, 16, 11, 6, 1))
+    claim(model, "c", "w", beats=(61, 41, 21, 1))
+    claim(model, "new", "w", beats=(3, 2.5))
+    (owner,), _ = holders(held(model))
+    assert owner.cadence == 10 * SECOND
+    assert spread(model, owner) == 0
+    claim(model, "d", "v", beats=(9,))
+    assert by_name(holders(held(model))[0])["v"].cadence == 0
+
+
+def test_uneven_beats_have_a_spread() -> None:
+    model = still()
+    claim(model, "a", "w", beats=(60, 50, 35, 30, 12, 1))
+    (owner,), _ = holders(held(model))
+    assert 1 < spread(model, owner) / SECOND < 10
+
+
+def test_whoever_is_silent_stands_first_then_whoever_is_late_then_who_holds_most() -> None:
+    model = still()
+    for n in range(3):
+        claim(model, f"m{n}", "many")
+    claim(model, "l", "late", beats=(55, 50, 45, 40))
+    claim(model, "s", "silent", beats=(500, 480, 460))
+    for n in range(2):
+        claim(model, f"f{n}", "few")
+    owners, _ = holders(held(model))
+    found = [(holder.name, holder.state, holder.late, holder.stale) for holder in owners]
+    assert found == [
+        ("silent", "stale", 0, 1),
+        ("late", "late", 1, 0),
+        ("many", "claimed", 0, 0),
+        ("few", "claimed", 0, 0),
+    ]
+
+
+def test_a_holder_stands_in_the_panel_that_has_all_it_holds() -> None:
+    model = still()
+    claim(model, "a", "well")
+    claim(model, "b", "gone", beats=(500,))
+    claim(model, "c", "torn", beats=(500,))
+    claim(model, "d", "torn")
+    views = {holder.name: holder.view for holder in holders(held(model))[0]}
+    assert views == {"well": "claimed", "gone": "stale", "torn": "all"}
+
+
+def test_a_filter_holds_for_the_claims_that_are_counted() -> None:
+    model = still()
+    claim(model, "a1", "w", "h1")
+    claim(model, "a2", "w", "h2")
+    owners, hosts = holders(held(model, parse(["host=h1"])))
+    assert [len(holder.claims) for holder in owners] == [1]
+    assert [holder.name for holder in hosts] == ["h1"]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("web-3", "host=web-3"),
+        ("", "host="),
+        ("a=b~c<d", "host=a=b~c<d"),
+        ("日本", "host=日本"),
+        ("web 3", "host^=web host~3"),
+        (" web  of\tlies ", "host~web host~of host~lies"),
+        ("safe\u202egnp", "host^=safe host~gnp"),
+        ("\x1b[31m", "host~[31m"),
+        (" \u200b\x1b", ""),
+    ],
+)
+def test_the_filter_to_a_holder_finds_it_and_can_be_typed(value: str, expected: str) -> None:
+    found = terms("host", value)
+    assert found == expected
+    model = still()
+    claim(model, "a", "w", value)
+    claim(model, "b", "w", "zzz")
+    if found:
+        _, hosts = holders(held(model, parse(found.split())))
+        assert [holder.name for holder in hosts] == [value]
+
+
+@pytest.mark.parametrize("text", hostile.CASES.values(), ids=hostile.CASES.keys())
+def test_the_filter_to_a_hostile_name_finds_it_and_is_harmless(text: str) -> None:
+    owner = text[:256]
+    found = terms("owner", owner)
+    assert not hostile.forbidden(found)
+    model = still()
+    claim(model, "a", owner)
+    if found:
+        assert len(holders(held(model, parse(found.split())))[0]) == 1
+    else:
+        assert not set(owner) & set("abcdefghijklmnopqrstuvwxyz")
+
+
+# What asks for a person
+
+CONFIG = Config(failing_again=3, waiting_too_long=900)
+
+
+def by_rank(groups: list[Group]) -> dict[int, list[Problem]]:
+    return {group.problems[0].rank: list(group.problems) for group in groups}
+
+
+def test_a_board_on_which_all_is_well_has_no_problem() -> None:
+    model = still()
+    claim(model, "a", "w", beats=(25, 20, 15, 10, 5))
+    put(model, "b.available", "c.f2a2.available", f"done/c.f9a9.w-{1:010X}")
+    model.apply(Seen(since={"b.available": NOW.fs - 5 * SECOND}))
+    assert problems(model, CONFIG) == []
+
+
+def test_a_stale_claim_tells_the_evidence_and_how_long_it_is_past_its_lease() -> None:
+    model = still()
+    name = claim(model, "a", "web-3", "h1", beats=(500, 192), ttl=60)
+    claim(model, "b", "ada", "h2", beats=(250,), ttl=60)
+    claim(model, "c", "ada", "h2")
+    first, second = by_rank(problems(model, CONFIG))[2]
+    assert (first.id, second.id) == ("b", "a")
+    assert second.word == "EXPIRED"
+    assert second.reason == "web-3 on h1 silent for 3m10s, 2m10s past its lease"
+    assert second.task == task_of(name)
+
+
+def test_a_claim_that_misses_its_own_cadence_is_told_before_it_is_stale() -> None:
+    model = still()
+    claim(model, "a", "w", "w", beats=(50, 45, 40, 35, 30), ttl=90)
+    claim(model, "b", "v", "v", beats=(50, 45, 40, 35, 30), ttl=40)
+    found = by_rank(problems(model, CONFIG))[3]
+    assert [problem.id for problem in found] == ["b", "a"]
+    assert found[1].reason == "w silent for 30s, else heard every 5s; its lease has 1m00s left"
+
+
+def test_what_fails_again_and_again_is_told_in_any_state_but_done() -> None:
+    model = still()
+    tries = ("a.f3a3.available", f"failed/b.f9a9.w-{2:010X}", f"c.f4a4.w-{3:010X}.claimed")
+    put(model, *tries, "d.f2a2.available", f"done/e.f5a5.w-{4:010X}")
+    model.note(event("fail", "b", reason="no disk"))
+    found = by_rank(problems(model, CONFIG))[4]
+    assert [(problem.id, problem.word, problem.reason) for problem in found] == [
+        ("b", "9 tries", "set apart: no disk"),
+        ("c", "4 tries", "in work again"),
+        ("a", "3 tries", "waits again"),
+    ]
+
+
+def test_what_was_tried_before_is_known_without_a_look_at_every_task() -> None:
+    model = still()
+    put(model, "a.f1a1.available", "b.available", f"failed/c.f3a3.w-{1:010X}")
+    assert set(model.failing) == {"a.f1a1.available", f"failed/c.f3a3.w-{1:010X}"}
+    gone = task_of("a.f1a1.available")
+    model.tasks = {name: task for name, task in model.tasks.items() if task != gone}
+    model.apply(Seen(went=(gone,)))
+    assert set(model.failing) == {f"failed/c.f3a3.w-{1:010X}"}
+
+
+def test_what_waits_too_long_is_told_with_the_longest_first() -> None:
+    model = still()
+    put(model, "a.available", "b.f2a2p9.available", "c.available", "gone.available")
+    hours = {"a.available": 1, "b.f2a2p9.available": 2, "gone.available": 3}
+    since = {name: NOW.fs - n * 3600 * SECOND for name, n in hours.items()}
+    model.apply(Seen(since=since | {"c.available": NOW.fs - 10 * SECOND}))
+    model.tasks = {name: task for name, task in model.tasks.items() if task.id != "gone"}
+    found = by_rank(problems(model, CONFIG))[5]
+    assert [(problem.id, problem.word) for problem in found] == [("b", "2h00"), ("a", "1h00")]
+    assert found[0].reason.endswith(", 2 tries, priority 9")
+
+
+def test_the_longest_waiting_are_found_whatever_became_of_the_others() -> None:
+    oldest, tasks = Oldest(), dict[str, Task]()
+    for n in range(5000):
+        name = f"t{n}.available"
+        oldest.note(name, n)
+        oldest.note(name, n)
+        if n % 2:
+            tasks[name] = task_of(name)
+    found = oldest.first_many(tasks, 100, 1000)
+    assert list(found.values()) == list(range(1, 100, 2))
+    assert len(oldest.first_many(tasks, 10_000, 20)) == 20
+    everything = oldest.first_many(tasks, 10_000, 10_000)
+    assert list(everything.values()) == list(range(1, 5000, 2))
+    assert oldest.first_many(tasks, 10_000, 10_000) == everything
+    assert Oldest().first_many(tasks, 10, 10) == {}
+
+
+def finding(kind: str, name: str, text: str = "what it means") -> Finding:
+    return Finding(kind, name, text)
+
+
+def test_files_that_are_doubled_or_half_done_are_told_and_noise_is_not() -> None:
+    model = still()
+    put(model, "a.available")
+    found = [
+        finding("draft", ".dibs/new/x")._replace(mend=lambda: None),
+        finding("double", "a.available"),
+        *(finding(kind, "x") for kind in ("stranger", "gone", "journal", "stale", "take")),
+    ]
+    files = by_rank(problems(model, CONFIG, found))[6]
+    assert [(problem.id, problem.word) for problem in files] == [
+        ("a", "two names"),
+        (".dibs/new/x", "half added"),
+    ]
+    assert files[0].task == task_of("a.available")
+    assert files[1].reason == "what it means; dibs check --repair mends it"
+
+
+def test_a_clock_in_doubt_is_told_before_everything_that_hangs_on_it() -> None:
+    model = still()
+    claim(model, "a", "w", beats=(500,))
+    model.apply(Seen(now=NOW, exact=False))
+    found = [finding("future", "b.claimed", "its beat lies 90 s in the future")]
+    first = problems(model, CONFIG, found)[0]
+    assert [(problem.id, problem.word) for problem in first.problems] == [
+        ("clock", "in doubt"),
+        ("b.claimed", "clock"),
+    ]
+
+
+def test_a_host_of_which_nothing_is_heard_is_told_as_one() -> None:
+    model = still()
+    for n in range(3):
+        claim(model, f"a{n}", f"w{n}", "down", beats=(500 + n,))
+        claim(model, f"b{n}", f"v{n}", "half", beats=(500,) if n else (5,))
+    (host,) = by_rank(problems(model, CONFIG))[1]
+    assert (host.id, host.word, host.terms) == ("down", "stopped", "host=down")
+    assert "3 claims" in host.reason
+
+
+def test_when_nobody_at_all_is_heard_the_storage_is_suspected_first() -> None:
+    model = still()
+    for n in range(4):
+        claim(model, f"a{n}", "w", f"h{n % 2}", beats=(500,))
+    first = problems(model, CONFIG)[0].problems[0]
+    assert (first.id, first.terms) == ("storage", "state=stale")
+    claim(model, "b", "w", "h3")
+    assert 0 not in by_rank(problems(model, CONFIG))
+
+
+def test_a_filter_holds_for_every_problem_of_a_task() -> None:
+    model = still()
+    claim(model, "a", "w", beats=(500,))
+    claim(model, "b", "v", beats=(500,))
+    put(model, "a2.f3a3.available", "b2.f3a3.available")
+    found = [finding("lock", "a.lock"), finding("lock", "b.lock")]
+    groups = problems(model, CONFIG, found, parse(["id~a"]))
+    assert [problem.id for group in groups for problem in group.problems] == ["a", "a2", "a.lock"]
+    assert count(groups) == 3
+
+
+def test_a_group_lists_so_many_and_counts_them_all() -> None:
+    model = still()
+    put(model, *(f"t{n}.f3a3.available" for n in range(MOST + 5)))
+    (group,) = problems(model, CONFIG)
+    assert (group.total, len(group.problems)) == (MOST + 5, MOST)
+    assert not group.least
+
+
+def test_every_problem_has_a_key_of_its_own() -> None:
+    model = still()
+    for n in range(4):
+        name = claim(model, f"a{n}", "w", f"h{n % 2}", beats=(500,))
+    found = [finding("record", name), finding("unreadable", name), finding("future", name)]
+    put(model, f"a0.f3a3.w-{7:010X}.claimed")
+    keys = [p.key for group in problems(model, CONFIG, found) for p in group.problems]
+    assert len(keys) == len(set(keys)) > 8

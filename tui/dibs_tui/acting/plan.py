@@ -1,0 +1,158 @@
+"""What is about to be done, to exactly which claims, and what may be done without a second look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from shlex import quote
+from typing import NamedTuple
+
+from dibs import Task, Verdict
+
+
+class Act(NamedTuple):
+    """One thing that an operator can do to tasks."""
+
+    id: str
+    title: str
+    states: frozenset[str]
+    will: str
+    """What will happen, plainly."""
+    wont: str
+    """What will not happen, though one might think so."""
+    words: str
+    """Its verb on the command line."""
+    past: str
+
+
+def _act(ident: str, title: str, states: str, will: str, wont: str, words: str, past: str) -> Act:
+    return Act(ident, title, frozenset(states.split()), will, wont, words, past)
+
+
+ACTS = {
+    "force-release": _act(
+        "force-release",
+        "Force-release",
+        "claimed held late stale",
+        "The claim is taken from its holder, and the task waits again, its attempts as they are.",
+        "The process is not stopped; whatever it commits under this claim will be refused.",
+        "force-release",
+        "released",
+    ),
+    "reap": _act(
+        "reap",
+        "Requeue",
+        "stale",
+        "The silent claim is given back, and one attempt is counted.",
+        "The process is not stopped; whatever it commits under this claim will be refused.",
+        "reap",
+        "given back",
+    ),
+    "requeue": _act(
+        "requeue",
+        "Requeue",
+        "failed done",
+        "The task waits again, its attempts counted from zero.",
+        "What an earlier run has done elsewhere is not undone.",
+        "requeue",
+        "requeued",
+    ),
+    "park": _act(
+        "park",
+        "Park",
+        "available claimed late stale",
+        "The task is set apart in failed/, where no worker takes it, until it is requeued.",
+        "A process that works on it is not stopped; its commit will be refused.",
+        "park",
+        "parked",
+    ),
+    "raise": _act(
+        "raise", "Raise the priority of", "available", "It is taken sooner.", "", "prioritise",
+        "raised",
+    ),
+    "lower": _act(
+        "lower", "Lower the priority of", "available", "It is taken later.", "", "prioritise",
+        "lowered",
+    ),
+}  # fmt: skip
+
+
+class Sight(NamedTuple):
+    """One task as it was on the screen when the key was pressed."""
+
+    task: Task
+    name: str
+    """What the act is bound to: the exact name, a plain claim's with the time of its rename."""
+    state: str
+    owner: str
+    age: float | None
+
+
+class Item(NamedTuple):
+    """One sight of a plan, judged."""
+
+    sight: Sight
+    verdict: Verdict | None
+    """None for what nobody holds."""
+    proofs: tuple[str, ...]
+    changed: str
+    """What is there now instead; empty while it is still as it was seen."""
+
+    @property
+    def odd(self) -> bool:
+        """Not to be acted on without a second look."""
+        return bool(self.changed) or self.verdict in (Verdict.ALIVE, Verdict.UNKNOWN)
+
+
+class Plan(NamedTuple):
+    """An act on exactly these tasks."""
+
+    act: Act
+    items: tuple[Item, ...]
+
+    def chosen(self, *, odd: bool) -> tuple[Item, ...]:
+        """What it will be done to; what has changed is never among them."""
+        return tuple(i for i in self.items if not i.changed and (odd or not i.odd))
+
+
+class Asked(NamedTuple):
+    """What a person has to do before a plan runs."""
+
+    typed: str
+    """What is to be typed first: an id or a count; empty where `y` is enough."""
+    reason: bool
+    """Whether a reason of their own is asked for."""
+    wait: float
+    """Seconds to watch the claim for a beat first."""
+
+
+def asked(plan: Plan, *, odd: bool, limit: int, period: float = 0.0) -> Asked:
+    """How sure a person has to be: the less the evidence, the more is asked."""
+    chosen = plan.chosen(odd=odd)
+    if len(plan.items) > 1:
+        unsure = len(chosen) > limit or any(item.odd for item in chosen)
+        return Asked(str(len(chosen)) if unsure else "", False, 0.0)
+    verdict = plan.items[0].verdict if plan.items else None
+    ident = plan.items[0].sight.task.id if plan.items else ""
+    if verdict is Verdict.ALIVE:
+        return Asked(ident, True, period)
+    return Asked(ident if verdict is Verdict.UNKNOWN else "", False, 0.0)
+
+
+def command(path: str, act: Act, sight: Sight, reason: str) -> str:
+    """The line that does the same, and refuses by itself when it is pasted too late."""
+    words = ["dibs", "-d", path, act.words, sight.name]
+    if act.words == "prioritise":
+        words.append(str(priority_after(act, sight.task)))
+    elif act.words != "reap":
+        words += ["--reason", reason]
+    return " ".join(quote(word) for word in words)
+
+
+def priority_after(act: Act, task: Task) -> int:
+    """One place up or down, within bounds."""
+    return max(0, min(9, task.priority + (1 if act.id == "raise" else -1)))
+
+
+def fitting(act: Act, sights: Iterable[Sight]) -> tuple[Sight, ...]:
+    """Those that the act can be done to by their state."""
+    return tuple(sight for sight in sights if sight.state in act.states)

@@ -1,0 +1,187 @@
+"""One task whole: everything that is known of it, a part on each tab."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from dibs_tui.addresses import address_in
+from dibs_tui.commands import COMMANDS, Command, spelled
+from dibs_tui.model.rows import Row
+from dibs_tui.text import clean
+from dibs_tui.widgets.bar import Bar
+from dibs_tui.widgets.inspector import board_of
+from dibs_tui.widgets.page import Page
+from dibs_tui.widgets.subject import Found, Subject
+
+if TYPE_CHECKING:
+    from dibs import Task
+    from dibs_tui.model.board import BoardModel
+    from dibs_tui.model.details import Details
+
+TABS = ("overview", "payload", "timeline", "beats", "files")
+_ACTIONS = {
+    "timeline": "tab('timeline')",
+    "copy": "copy",
+    "open-url": "open_url",
+    "refresh": "refresh",
+    "back": "leave",
+    "inspect": "leave",
+    "quit": "leave",
+    "next-panel": "turn(1)",
+    "previous-panel": "turn(-1)",
+    "down": "move('down')",
+    "up": "move('up')",
+    "page-down": "move('page_down')",
+    "page-up": "move('page_up')",
+    "top": "move('home')",
+    "bottom": "move('end')",
+}
+"""What the keys of the registry do here."""
+_FOOTER = {
+    "back": "back",
+    "next-panel": "next tab",
+    "timeline": "timeline",
+    "copy": "copy the name",
+    "open-url": "open URL",
+}
+
+
+class InspectScreen(Screen[None]):
+    """The full view of one task; it stays with its exact name wherever the board goes."""
+
+    CSS_PATH = "inspect.tcss"
+    AUTO_FOCUS = "#inspected"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(str(n), f"tab('{tab}')", tab, show=False) for n, tab in enumerate(TABS, 1)
+    ]
+
+    def __init__(self, task: Task, model: BoardModel, tab: str = "") -> None:
+        super().__init__()
+        self.tab = tab or TABS[0]
+        self._subject = Subject(model, self.post_message)
+        self._subject.set(task)
+
+    def compose(self) -> ComposeResult:
+        """A title, the tabs, the page, the keys."""
+        yield Bar(id="inspect-title")
+        yield Bar(id="inspect-tabs")
+        yield Page(id="inspected")
+        yield Bar(id="inspect-keys")
+
+    def on_mount(self) -> None:
+        """Bind the keys of the registry, and look."""
+        for command in self._commands:
+            for key in command.keys if command.id in _ACTIONS else ():
+                self._bindings.key_to_bindings.pop(key, None)
+                self._bindings.bind(key, _ACTIONS[command.id], command.title, show=False)
+        self._subject.find_out(board_of(self.app))
+        self.set_interval(1.0, self.show)
+        self.call_after_refresh(self.show)
+
+    @property
+    def _commands(self) -> tuple[Command, ...]:
+        """The registry, with the keys as the user has bound them."""
+        return getattr(self.app, "commands", COMMANDS)
+
+    # What is shown
+
+    def show(self) -> None:
+        """Paint what is another by now; ages, mostly."""
+        details, page = self._subject.details, self.query_one("#inspected", Page)
+        if details is None or not page.size.width:
+            return
+        page.put(self._rows(details, page))
+        self.query_one("#inspect-title", Bar).put([((" ", "text"), *details.title())])
+        self.query_one("#inspect-tabs", Bar).put_parts(self._tabs())
+        self.query_one("#inspect-keys", Bar).put_parts(self._keys())
+        self._subject.follow(board_of(self.app))
+
+    def _rows(self, details: Details, page: Page) -> list[Row]:
+        cells = page.cells
+        if self.tab == "overview":
+            return details.overview(cells, page.size.height)
+        part = {
+            "payload": details.payload,
+            "timeline": details.life,
+            "beats": details.all_beats,
+            "files": details.files,
+        }[self.tab]
+        return [*details.notes(cells), *part(cells)]
+
+    def _tabs(self) -> Iterator[tuple[str, Row]]:
+        for n, tab in enumerate(TABS, 1):
+            look = "chosen" if tab == self.tab else "muted"
+            yield f"tab('{tab}')", ((f" {n} {tab} ", look),)
+
+    def _keys(self) -> Iterator[tuple[str, Row]]:
+        keys = {command.id: command.keys for command in self._commands}
+        for command, title in _FOOTER.items():
+            if keys.get(command):
+                key = (f" {spelled(keys[command][0])}", "heading")
+                yield _ACTIONS[command], (key, (f" {title}  ", "muted"))
+
+    @on(Found)
+    def _found(self, event: Found) -> None:
+        if self._subject.take(event.known):
+            self.show()
+
+    def on_resize(self) -> None:
+        """Other lines fit."""
+        self.call_after_refresh(self.show)
+
+    def on_unmount(self) -> None:
+        """Nobody looks any more."""
+        self._subject.stop()
+
+    # The hand
+
+    @on(Bar.Clicked)
+    async def _clicked(self, event: Bar.Clicked) -> None:
+        await self.run_action(event.action)
+
+    def action_tab(self, tab: str) -> None:
+        """Show another part, from its beginning."""
+        self.tab = tab
+        self.query_one("#inspected", Page).scroll_home(animate=False)
+        self.show()
+
+    def action_turn(self, by: int) -> None:
+        """The next tab, round and round."""
+        self.action_tab(TABS[(TABS.index(self.tab) + by) % len(TABS)])
+
+    def action_move(self, where: str) -> None:
+        """Scroll the page."""
+        getattr(self.query_one("#inspected", Page), f"scroll_{where}")(animate=False)
+
+    def action_refresh(self) -> None:
+        """Look again now."""
+        self._subject.find_out(board_of(self.app))
+
+    def action_leave(self) -> None:
+        """Back to where one came from."""
+        self.dismiss()
+
+    def action_copy(self) -> None:
+        """Copy the exact name, as every verb takes it."""
+        details = self._subject.details
+        if details is not None:
+            self._copied(clean(details.entry.claim))
+
+    def _copied(self, text: str) -> None:
+        self.app.copy_to_clipboard(text)
+        self.notify(f"copied {text}", markup=False, timeout=3)
+
+    def action_open_url(self) -> None:
+        """Open the address in the metadata."""
+        details = self._subject.details
+        address = address_in(details.entry.metadata) if details is not None else ""
+        if address:
+            self.app.open_url(address)
+        told = f"opened {address}" if address else "there is no http address in its metadata"
+        self.notify(told, markup=False, timeout=3)

@@ -1,0 +1,55 @@
+"""What can be taken out of the dashboard: names, lines for the shell, addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from shlex import quote
+from typing import TYPE_CHECKING
+
+from dibs_tui.addresses import address_in
+from dibs_tui.text import clean
+
+if TYPE_CHECKING:
+    from dibs import Task
+    from dibs_tui.hand import Hand
+
+
+class Taking:
+    """The commands that copy something of the task under the cursor, or open its address."""
+
+    def __init__(self, hand: Hand) -> None:
+        self._hand = hand
+
+    def _open_url(self) -> str | None:
+        task = self._hand.task()
+        if task is None:
+            return "there is no task under the cursor"
+        address = address_in(self._hand.screen.model.entry(task).metadata)
+        if not address:
+            return "there is no http address in its metadata"
+        self._hand.screen.app.open_url(address)
+        return f"opened {clean(address)}"
+
+    def _copy(self) -> str | None:
+        return self._put(lambda task: task.stem if task.live and not task.plain else task.name)
+
+    def _copy_id(self) -> str | None:
+        return self._put(lambda task: task.id)
+
+    def _copy_owner(self) -> str | None:
+        return self._put(lambda task: self._hand.screen.model.entry(task).owner)
+
+    def _copy_path(self) -> str | None:
+        return self._put(lambda task: f"{self._hand.screen.dibs.reader.path}/{task.name}")
+
+    def _copy_line(self) -> str | None:
+        path = self._hand.screen.dibs.reader.path
+        return self._put(lambda task: f"dibs -d {quote(path)} show {quote(task.id)}")
+
+    def _put(self, text_of: Callable[[Task], str]) -> str | None:
+        task = self._hand.task()
+        if task is None:
+            return "there is no task under the cursor"
+        text = clean(text_of(task))
+        self._hand.screen.app.copy_to_clipboard(text)
+        return text
