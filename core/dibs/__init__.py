@@ -35,11 +35,12 @@ if typing.TYPE_CHECKING:
         Uncertain,
         UnknownId,
     )
-    from dibs.evidence import Verdict
+    from dibs.evidence import Evidence, Proof, Verdict
     from dibs.facts import Facts
     from dibs.host import Host, Process, this_host
     from dibs.janitor import Reaped
     from dibs.journal import Event, Journal
+    from dibs.lists import Resolved
     from dibs.locks import Status
     from dibs.names import Stamp, Task
     from dibs.records import Record
@@ -56,6 +57,7 @@ __all__ = [
     "DibsError",
     "Entry",
     "Event",
+    "Evidence",
     "Exists",
     "Facts",
     "Finding",
@@ -66,10 +68,12 @@ __all__ = [
     "NotABoard",
     "NotExact",
     "Process",
+    "Proof",
     "ReadOnly",
     "Reaped",
     "Record",
     "Refused",
+    "Resolved",
     "Sample",
     "Settings",
     "Snapshot",
@@ -113,7 +117,11 @@ _ROOMS = {
         "Uncertain",
         "UnknownId",
     ),
-    "evidence": ("Verdict",),
+    "evidence": (
+        "Evidence",
+        "Proof",
+        "Verdict",
+    ),
     "facts": ("Facts",),
     "host": (
         "Host",
@@ -125,6 +133,7 @@ _ROOMS = {
         "Event",
         "Journal",
     ),
+    "lists": ("Resolved",),
     "locks": ("Status",),
     "names": (
         "Stamp",

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING
 
-from dibs import names, plain
+from dibs import adding, janitor, names, plain
 from dibs.claims import handed_back
-from dibs.errors import Changed, NotExact, UnknownId
+from dibs.errors import Changed, NotExact, Refused, StorageError, UnknownId
 from dibs.facts import facts_of
+from dibs.journal import Event
 from dibs.names import AVAILABLE, CLAIMED, DONE, FAILED, HELD, Task
 from dibs.store import tell
 
 if TYPE_CHECKING:
+    from dibs.facts import Facts
     from dibs.store import Store
 
 
@@ -40,9 +43,7 @@ def _seen_plain(store: Store, text: str, name: str, since: str, states: tuple[st
     task = names.read(name)
     if task is None or not task.plain or CLAIMED not in states or not _match_hex(since):
         raise NotExact(f"{text!a} is not the exact name of a claim; `dibs show` prints it")
-    facts = facts_of(store, task)
-    if facts is None or f"{facts.since:x}" != since:
-        raise store.changed(text, task.id, "it is another claim by now")
+    _facts(store, task, text)
     return task
 
 
@@ -56,6 +57,28 @@ def force_release(store: Store, text: str, reason: str, by: str = "") -> Task:
         raise Changed(f"{text} is being handed back already", text, (task,))
     dst = handed_back(task, task.attempts)
     return _moved(store, task, dst, "force-release", reason, by)
+
+
+def reap_claim(store: Store, text: str, reason: str = "", by: str = "") -> Task:
+    """Give back exactly this claim or lock, where a janitor would: its holder is dead or silent."""
+    store.ready()
+    now = store.clock.now()
+    task = seen(store, text, CLAIMED, HELD)
+    facts = _facts(store, task, text)
+    if task.plain and "/" not in text:
+        raise NotExact(f"{text!a} is a name that recurs; as it is now it is {facts.sight}")
+    wait = janitor.patience(store, facts, now)
+    store.clock.settle(whole=False)
+    if wait > 0:
+        known = "is past its lease by a clock that cannot be vouched for, and "
+        raise Refused(
+            f"{text} {known if facts.expired(now) else ''}may still be alive for "
+            f"{math.ceil(wait)} s; force-release takes it all the same"
+        )
+    ended = janitor.give_back(store, facts, now, by=by, why=reason)
+    if ended is None or ended.live:
+        raise store.changed(text, task.id, "it beat or ended meanwhile, and was left to its worker")
+    return ended
 
 
 def requeue(
@@ -94,29 +117,78 @@ def reprioritise(store: Store, text: str, priority: int, by: str = "") -> Task:
     return _moved(store, task, dst, "prioritise", f"{task.priority} → {priority}", by)
 
 
-def undo(store: Store, ident: str | None = None, by: str = "") -> Task:
+def undoable(store: Store, what: str | Event | None = None) -> Event | None:
+    """The last act, or the last on an id, if `dst` can be given its name `src` back now.
+
+    None where the journal tells of no act since the last undoing; `Changed` says why the act
+    cannot be taken back. An event that was shown counts only while it is the last on its id.
+    """
+    shown, ident = (what, what.id) if isinstance(what, Event) else (None, what)
+    events = [e for e in store.journal.read(ident) if e.verb in (*_UNDONE, "undo")]
+    if not events or events[-1].verb == "undo":
+        return None
+    event = events[-1]
+    now = store.find(event.id)
+    why = "there was another act since it was shown" if shown and shown != event else ""
+    why = why or _not_undoable(event, now)
+    if why:
+        raise Changed(
+            f"cannot undo the {event.verb} of {event.id!a}: {why}; {tell(now)}", event.dst, now
+        )
+    return event
+
+
+def _not_undoable(event: Event, now: tuple[Task, ...]) -> str:
+    """Why an act cannot be taken back, as things are now; empty where it can."""
+    task, before = names.read_any(event.dst), names.read_any(event.src)
+    if before is not None and before.live:
+        return "its holder has been told to stop, and a broken claim never comes back"
+    if task is None or before is None or task.live:
+        return "the journal does not tell what it was before"
+    if not (task.id == before.id == event.id and task.fence == before.fence):
+        return "the journal does not tell what it was before"
+    if task not in now:
+        since = [f"{t.state} by {t.owner} since" if t.owner else f"{t.state} since" for t in now]
+        return since[0] if since else "it is gone"
+    others = [t for t in now if t != task and t.state not in (DONE, FAILED)]
+    return "another task of that id is on the board" if others and before.state == AVAILABLE else ""
+
+
+def undo(store: Store, what: str | Event | None = None, by: str = "") -> Task:
     """Take back the last act that the journal tells of; refused when anything moved since.
 
     What a holder was told cannot be taken back: a claim that was released by force is over.
     """
     store.ready()
-    events = [e for e in store.journal.read(ident) if e.verb in (*_UNDONE, "undo")]
-    if not events or events[-1].verb == "undo":
+    event = undoable(store, what)
+    task = names.read_any(event.dst) if event is not None else None
+    if event is None or task is None:
         raise UnknownId("there is no act to take back: the journal tells of none since the last")
-    event = events[-1]
-    task, before = names.read_any(event.dst), names.read_any(event.src)
-    if task is None or before is None or task.id != before.id or before.live:
-        raise Changed(
-            f"cannot undo the {event.verb} of {event.id!a}: its holder has been told to stop",
-            event.dst,
-            store.find(event.id),
-        )
-    if not store.there(task.name):
-        raise store.changed(task.name, task.id, f"cannot undo its {event.verb}")
-    return _moved(store, task, before.name, "undo", f"of {event.verb}", by)
+    return _moved(store, task, event.src, "undo", f"of {event.verb}", by)
 
 
 _UNDONE = ("force-release", "requeue", "park", "prioritise")
+
+
+def purge(store: Store, older_than: float) -> int:
+    """Remove the payloads of tasks that were done so many seconds ago; returns how many."""
+    store.ready()
+    now = store.clock.now()
+    count = 0
+    failed: StorageError | None = None
+    for name in store.ended(DONE):
+        task = names.read_ended(DONE, name)
+        if task is None:
+            continue
+        try:
+            facts = facts_of(store, task)
+            if facts is not None and (now.fs - facts.since) / 1e9 >= older_than:
+                count += adding.purge(store, task)
+        except StorageError as error:
+            failed = failed or error  # the others must not wait for it
+    if failed is not None:
+        raise failed
+    return count
 
 
 def _alone(store: Store, task: Task) -> None:
@@ -136,13 +208,19 @@ def _moved(store: Store, task: Task, dst: str, verb: str, reason: str, by: str) 
     return moved
 
 
-def _give_back(
-    store: Store, task: Task, text: str, verb: str, reason: str, by: str, *, apart: bool = False
-) -> Task:
+def _facts(store: Store, task: Task, text: str) -> Facts:
+    """What the disk says of it, if it is still the claim that was seen."""
     facts = facts_of(store, task)
     since = text.rpartition("/")[2] if "/" in text else ""
     if facts is None or (since and f"{facts.since:x}" != since):
         raise store.changed(text, task.id, "it is another claim by now")
+    return facts
+
+
+def _give_back(
+    store: Store, task: Task, text: str, verb: str, reason: str, by: str, *, apart: bool = False
+) -> Task:
+    facts = _facts(store, task, text)
     ended = plain.give_back(store, facts, verb, reason, by=by, park=apart)
     if ended is None:
         raise store.changed(text, task.id, "it beat or ended meanwhile, and was left to its worker")

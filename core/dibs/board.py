@@ -6,16 +6,16 @@ import os
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from dibs import acts, adding, checkup, entries, janitor, locks, names, waiting
+from dibs import acts, adding, checkup, entries, janitor, lists, locks, waiting
 from dibs.claims import Claim, Terms, attach, take
 from dibs.disk import Disk
 from dibs.entries import Entry
-from dibs.errors import BadName, BoardMissing, NotABoard, StorageError, UnknownId, storage_error
-from dibs.evidence import Verdict, judge
+from dibs.errors import BadName, BoardMissing, NotABoard, UnknownId, storage_error
+from dibs.evidence import Evidence, Verdict, judge, weigh
 from dibs.facts import Facts, facts_of
 from dibs.host import Host, Process, this_host
 from dibs.journal import Event, Journal
-from dibs.names import AVAILABLE, DONE, Task
+from dibs.names import AVAILABLE, Task
 from dibs.queue import Queue
 from dibs.settings import Settings, dump
 from dibs.store import TOML, Store
@@ -163,30 +163,21 @@ class Board:
 
     def purge(self, older_than: float = 0.0) -> int:
         """Remove the payloads of tasks that were done so many seconds ago; returns how many."""
-        store = self._store
-        store.ready()
-        now = store.clock.now()
-        count = 0
-        failed: StorageError | None = None
-        for name in store.ended(DONE):
-            task = names.read_ended(DONE, name)
-            if task is None:
-                continue
-            try:
-                facts = facts_of(store, task)
-                if facts is not None and (now.fs - facts.since) / 1e9 >= older_than:
-                    count += adding.purge(store, task)
-            except StorageError as error:
-                failed = failed or error  # the others must not wait for it
-        if failed is not None:
-            raise failed
-        return count
+        return acts.purge(self._store, older_than)
 
     # The operator: each act takes the exact name that was seen
 
     def force_release(self, name: str, reason: str, *, by: str = "") -> Task:
         """Take a claim or lease from its holder; no attempt is counted."""
         return acts.force_release(self._store, name, reason, by)
+
+    def reap_claim(self, name: str, reason: str = "", *, by: str = "") -> Task:
+        """Give back exactly this claim or lease, if its owner is dead or silent past its ttl."""
+        return acts.reap_claim(self._store, name, reason, by)
+
+    def resolve(self, text: str) -> list[lists.Resolved]:
+        """The failed or done task that each line of a list means, by exact name or by id."""
+        return lists.resolve(self._store, text)
 
     def requeue(
         self, name: str, reason: str = "", *, by: str = "", keep_attempts: bool = False
@@ -198,9 +189,16 @@ class Board:
         """Set a waiting or claimed task apart in `failed`."""
         return acts.park(self._store, name, reason, by)
 
-    def undo(self, ident: str | None = None, *, by: str = "") -> Task:
-        """Take back the last act, or the last on that id, if nothing has moved since."""
-        return acts.undo(self._store, ident, by)
+    def undoable(self, what: str | Event | None = None) -> Event | None:
+        """The last act, or the last on that id, if its `dst` can become its `src` again.
+
+        None when there is none to take back; `Changed` says why this one cannot be.
+        """
+        return acts.undoable(self._store, what)
+
+    def undo(self, what: str | Event | None = None, *, by: str = "") -> Task:
+        """Take back the last act, or the last on that id, or exactly that one, if it can be."""
+        return acts.undo(self._store, what, by)
 
     def reprioritise(self, name: str, priority: int, *, by: str = "") -> Task:
         """Give a waiting task another place in the queue: 0 to 9, 9 first."""
@@ -238,6 +236,10 @@ class Board:
         """Whether a claim's holder is dead, expired, alive, or nobody can tell."""
         now, exact = self._store.clock.now_or_newest(facts.beat)
         return judge(self._store, facts, now, exact=exact)
+
+    def evidence(self, task: Task, others: Iterable[Facts] = ()) -> Evidence:
+        """The verdict on a claim with its proofs; `others` are claims that may share its host."""
+        return weigh(self._store, task, others)
 
     def payload(self, task: Task, limit: int = 1 << 20) -> bytes:
         """The beginning of a task's payload; never follows a link or opens what is no file."""

@@ -80,6 +80,7 @@ class Claim:
         self.record = record
         self.deadline = deadline
         """On the boot-time clock, in nanoseconds; 0 where only the disk can tell."""
+        self._refused: set[str] = set()
 
     @property
     def name(self) -> str:
@@ -109,7 +110,7 @@ class Claim:
         try:
             return self._store.port.read(self.task.name, limit)[0]
         except FileNotFoundError:
-            raise self._lost() from None
+            raise self._lost("read") from None
         except OSError as error:
             raise storage_error(error) from error
 
@@ -174,7 +175,7 @@ class Claim:
     def _end(self, verb: str, dst: str, reason: str = "") -> Task:
         ended = self._store.shift(self.task, dst, verb, self.record.owner, reason, self.deadline)
         if ended is None:
-            raise self._lost()
+            raise self._lost(verb)
         return ended
 
     def _touch(self, record: Record) -> None:
@@ -213,6 +214,7 @@ class Claim:
         if facts is None:
             raise self._lost()
         if facts.expired(now):
+            self._leave_trace("beat")
             raise Lost(
                 f"{self.name} expired {facts.age(now) - facts.ttl:.0f} s ago; stop, claim it anew",
                 self.name,
@@ -220,7 +222,7 @@ class Claim:
             )
         return start + int(facts.ttl * SECOND) - max(0, now.fs - facts.beat)
 
-    def _lost(self) -> Stop:
+    def _lost(self, verb: str = "beat") -> Stop:
         """Why the name was not there: a listing tells a lost claim from a board that is away."""
         away = Away(f"{self.name}: the whole board is away, and nobody can tell whose it is; stop")
         try:
@@ -231,7 +233,14 @@ class Claim:
             now = ()
         if any(task.name == self.task.name for task in now):  # it is back since we looked
             return away
+        self._leave_trace(verb)
         return Lost(f"{self.name} is no longer yours; stop: {tell(now)}", self.name, now)
+
+    def _leave_trace(self, verb: str) -> None:
+        """Let operators see that a holder came back to a claim it had lost: once for each verb."""
+        if verb not in self._refused:
+            self._refused.add(verb)
+            self._store.journal.write("refused", self.id, self.name, "", self.record.owner, verb)
 
 
 def take(store: Store, task: Task, terms: Terms, verb: str = "claim") -> Claim | None:

@@ -47,13 +47,29 @@ def vouches(samples: Iterable[Sample], now: Sample, ttl: float) -> bool:
 
     A step of less than a fifth of the ttl is harmless: an owner stops at four fifths.
     """
-    slack = min(2 * SECOND, int(ttl * 0.15 * SECOND))
     for sample in sorted(samples, key=lambda s: -s.boot):
-        if abs((now.fs - sample.fs) - (now.boot - sample.boot)) > slack:
+        if _apart(sample, now, ttl):
             return False
         if now.boot - sample.boot >= ttl * SECOND:
             return True
     return False
+
+
+def doubt(samples: Sequence[Sample], now: Sample, ttl: float) -> str:
+    """Why the clock cannot be vouched for over the last ttl, in words; empty where it can."""
+    if vouches(samples, now, ttl):
+        return ""
+    apart = [s.boot for s in samples if _apart(s, now, ttl)]
+    if apart:
+        return f"it jumped less than {(now.boot - max(apart)) / SECOND:.0f} s ago"
+    watched = now.boot - min((s.boot for s in samples), default=now.boot)
+    return f"this host has watched it for {watched / SECOND:.0f} s only"
+
+
+def _apart(sample: Sample, now: Sample, ttl: float) -> bool:
+    """Whether the clocks did not advance alike since, by more than can be harmless."""
+    slack = min(2 * SECOND, int(ttl * 0.15 * SECOND))
+    return abs((now.fs - sample.fs) - (now.boot - sample.boot)) > slack
 
 
 def patience(samples: Iterable[Sample], now: Sample, look: Look, beat: int, ttl: float) -> float:
@@ -139,6 +155,10 @@ class Clock:
     def vouches_for(self, now: Sample, ttl: float) -> bool:
         """Whether the clock is known to have run evenly for the last ttl."""
         return vouches(self._samples, now, ttl)
+
+    def doubt(self, now: Sample, ttl: float) -> str:
+        """Why it is not known to have run evenly for the last ttl; empty where it is."""
+        return doubt(self._samples, now, ttl)
 
     def guess(self) -> Sample | None:
         """Now, reckoned from the last sample without a look at the disk; None before any."""

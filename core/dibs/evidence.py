@@ -5,14 +5,20 @@ Commentary for people: no act is decided by it, the rename of the exact name dec
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from dibs.clock import from_the_future
+from dibs.clock import SECOND, from_the_future
+from dibs.errors import Changed
+from dibs.facts import facts_of
 
 if TYPE_CHECKING:
     from dibs.clock import Sample
     from dibs.facts import Facts
+    from dibs.host import Host, Process
+    from dibs.names import Task
     from dibs.store import Store
 
 
@@ -29,12 +35,61 @@ class Verdict(StrEnum):
     """No lock to beat, no readable record, or a clock that cannot be vouched for."""
 
 
+class Proof(NamedTuple):
+    """One thing that is known of a claim's holder, in words that may hold the directory's text."""
+
+    kind: str
+    """`process`, `beat`, `clock`, `record`, `lock` or `host`."""
+    text: str
+    weight: int
+    """Above 0 it speaks for the holder's life, below 0 for its end, -2 proves it; 0 is neither."""
+
+
+class Evidence(NamedTuple):
+    """The verdict on one claim, and all that it rests on."""
+
+    verdict: Verdict
+    facts: Facts
+    now: Sample
+    exact: bool
+    """False where the clock could not be read: then ages are at least what they show."""
+    proofs: tuple[Proof, ...]
+
+
 def judge(store: Store, facts: Facts, now: Sample, *, exact: bool = True) -> Verdict:
     """The verdict on one claim as its facts stood at `now`."""
-    record = facts.record
-    if record is not None and record.process is not None and store.host.gone(record.process):
+    return _verdict(store, facts, now, exact, _gone(store, facts))
+
+
+def weigh(store: Store, task: Task, others: Iterable[Facts] = ()) -> Evidence:
+    """The verdict on one claim with its proofs, looked up now."""
+    if not task.live:
+        raise Changed(f"{task.name} is {task.state}: nobody holds it", task.name, (task,))
+    facts = facts_of(store, task)
+    if facts is None:
+        raise store.changed(task.name, task.id, "nothing was judged")
+    now, exact = store.clock.now_or_newest(facts.beat)
+    gone = _gone(store, facts)
+    proofs = (
+        _process(store.host, facts, now, gone),
+        _beat(facts, now, exact),
+        _clock(store, facts, now, exact),
+        _lock(facts) if task.plain else _record(facts),
+        *_host(facts, now, others),
+    )
+    return Evidence(_verdict(store, facts, now, exact, gone), facts, now, exact, proofs)
+
+
+def _gone(store: Store, facts: Facts) -> bool | None:
+    """Whether the very process that holds the claim has ended; None where nobody here knows."""
+    process = facts.record.process if facts.record is not None else None
+    return store.host.gone(process) if process is not None else None
+
+
+def _verdict(store: Store, facts: Facts, now: Sample, exact: bool, gone: bool | None) -> Verdict:
+    if gone:
         return Verdict.DEAD
-    unreadable = record is not None and bool(record.flaw)
+    unreadable = facts.record is not None and bool(facts.record.flaw)
     if unreadable or (facts.task.plain and facts.lock is None):
         return Verdict.UNKNOWN
     if from_the_future(facts.beat, now):
@@ -43,3 +98,101 @@ def judge(store: Store, facts: Facts, now: Sample, *, exact: bool = True) -> Ver
         return Verdict.ALIVE
     vouched = exact and store.clock.vouches_for(now, facts.ttl)
     return Verdict.EXPIRED if vouched else Verdict.UNKNOWN
+
+
+def _process(host: Host, facts: Facts, now: Sample, gone: bool | None) -> Proof:
+    process = facts.record.process if facts.record is not None else None
+    if process is None:
+        return Proof("process", "it named no process: only its beats tell of it", 0)
+    what = f"process {process.pid}"
+    elsewhere = _elsewhere(host, process)
+    if elsewhere:
+        return Proof("process", f"{what} is not known here: it belongs to {elsewhere}", 0)
+    what += _begun(process, now)
+    if gone is None:
+        return Proof("process", f"{what} cannot be looked at from here", 0)
+    if not gone:
+        return Proof("process", f"{what} is running on this host", 1)
+    other = host.process(process.pid)
+    used = other is not None and other.start >= 0 and other.start != process.start
+    again = f"; that number is another process's now{_begun(other, now)}" if other and used else ""
+    return Proof("process", f"{what} on this host has ended{again}", -2)
+
+
+def _elsewhere(host: Host, process: Process) -> str:
+    """What keeps this host from knowing the process; empty where it may."""
+    if process.host != host.name:
+        return f"the host {process.host}, and this is {host.name}"
+    if process.boot != host.boot or not process.boot:
+        return "another boot of this host"
+    return "another pid namespace of this host" if process.pidns != host.pidns else ""
+
+
+def _begun(process: Process, now: Sample) -> str:
+    """How long ago a process of this host began, if that can be."""
+    age = now.boot / SECOND - process.start / os.sysconf("SC_CLK_TCK")
+    return f" (begun {_span(age)} ago)" if process.start >= 0 and age >= 0 else ""
+
+
+def _beat(facts: Facts, now: Sample, exact: bool) -> Proof:
+    least, lease = "" if exact else "at least ", f"its lease of {_span(facts.ttl)}"
+    heard = f"{least}{_span(facts.age(now))}"
+    if from_the_future(facts.beat, now):
+        ahead = _span((facts.beat - now.fs) / SECOND)
+        return Proof("beat", f"its last beat is {ahead} ahead of the board's clock", 0)
+    if not facts.expired(now):
+        return Proof("beat", f"last heard of {heard} ago, within {lease}", int(exact))
+    past = _span(facts.age(now) - facts.ttl)
+    return Proof("beat", f"silent for {heard}, {least}{past} past {lease}", -1)
+
+
+def _clock(store: Store, facts: Facts, now: Sample, exact: bool) -> Proof:
+    clock = "the board's clock"
+    if not exact:
+        return Proof("clock", f"{clock} cannot be read here: ages are at least what they say", 0)
+    doubt = store.clock.doubt(now, facts.ttl)
+    if doubt:
+        return Proof("clock", f"{clock} cannot be vouched for over the lease: {doubt}", 0)
+    text = f"{clock} is known to have run evenly for the last {_span(facts.ttl)}"
+    return Proof("clock", text, -1 if facts.expired(now) else 0)
+
+
+def _record(facts: Facts) -> Proof:
+    record = facts.record
+    if record is None:
+        return Proof("record", "it has no record: not written yet, or removed by hand", 0)
+    if record.flaw:
+        return Proof("record", f"its record cannot be trusted: {record.flaw}", 0)
+    where = f" on {record.host}" if record.host else ""
+    return Proof("record", f"its record is sound: {facts.owner}{where}", 0)
+
+
+def _lock(facts: Facts) -> Proof:
+    if facts.lock is None:
+        return Proof("lock", "a plain claim without a lock: it cannot beat, so nobody can tell", 0)
+    return Proof("lock", f"a plain claim; its lock says: {facts.lock.strip()[:80] or 'nothing'}", 0)
+
+
+def _host(facts: Facts, now: Sample, others: Iterable[Facts]) -> Iterator[Proof]:
+    """Whether other claims of the same host still beat; nothing where there are none."""
+    host = _host_of(facts)
+    beside = [f for f in others if f.task.name != facts.task.name and _host_of(f) == host]
+    silent = sum(f.expired(now) for f in beside)
+    if host and beside:
+        text = f"of {len(beside)} other claims on {host}, {len(beside) - silent} beat"
+        yield Proof("host", f"{text} and {silent} are silent", -1 if silent == len(beside) else 0)
+
+
+def _host_of(facts: Facts) -> str:
+    """Where a claim is held, as far as it says; a plain claim's owner is its host."""
+    if facts.task.plain:
+        return facts.owner
+    return facts.record.host if facts.record is not None else ""
+
+
+def _span(seconds: float) -> str:
+    """A span of time in one unit."""
+    for unit, size in (("days", 86_400), ("hours", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"

@@ -68,16 +68,27 @@ def dead(store: Store, facts: Facts) -> bool:
     return store.host.gone(record.process) is True
 
 
-def give_back(store: Store, facts: Facts, now: Sample) -> Task | None:
+def give_back(
+    store: Store, facts: Facts, now: Sample, *, by: str = "", why: str = ""
+) -> Task | None:
     """Reap exactly the claim that was judged; None when it is not there any more."""
     task = facts.task
-    reason = f"silent for {facts.age(now):.0f} s, ttl {facts.ttl:g} s"
+    reason = _found(store, facts, now) + (f"; {why}" if why else "")
     if task.plain:
-        return plain.give_back(store, facts, "reap", reason)
+        return plain.give_back(store, facts, "reap", reason, by=by)
     if task.take:
         sight = facts.record.sight if facts.record else None
         ended = plain.finish(store, task, sight)
         if ended is not None and ended.state == AVAILABLE:
-            store.journal.write("reap", task.id, task.name, ended.name, "", "its taker died")
+            store.journal.write("reap", task.id, task.name, ended.name, by, reason)
         return ended
-    return store.shift(task, next_after_failure(store, task), "reap", "", reason)
+    return store.shift(task, next_after_failure(store, task), "reap", by, reason)
+
+
+def _found(store: Store, facts: Facts, now: Sample) -> str:
+    """What speaks for giving it back, for the journal."""
+    if facts.task.take:
+        return "its taker died"
+    if not facts.expired(now) and dead(store, facts):
+        return "its process has ended"
+    return f"silent for {facts.age(now):.0f} s, ttl {facts.ttl:g} s"

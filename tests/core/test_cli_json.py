@@ -92,7 +92,10 @@ def test_show_gives_one_task_whole(command: Command) -> None:
     one(command, "add", "a")
     one(command, "claim", "a")
     found = one(command, "show", "a")
-    assert set(found) == ROW | {"remaining", "path", "history"}
+    assert set(found) == ROW | {"remaining", "path", "evidence", "history"}
+    assert set(found["evidence"]) == {"verdict", "proofs"}
+    assert found["evidence"]["verdict"] == "alive"
+    assert all(set(proof) == {"kind", "text", "weight"} for proof in found["evidence"]["proofs"])
     assert [event["verb"] for event in found["history"]] == ["add", "claim"]
     assert set(found["history"][0]) == {"at", "verb", "id", "src", "dst", "by", "reason"}
 

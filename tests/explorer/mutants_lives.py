@@ -156,7 +156,7 @@ MUTANTS: list[Mutant] = [
         "any old sample vouches",
         "Whether the two clocks advanced alike is not asked.",
         times.STEPPED,
-        ("clock:vouches", "> slack:\n            return False", "> slack:\n            pass"),
+        ("clock:vouches", "now, ttl):\n            return False", "now, ttl):\n            pass"),
     ),
     mutant(
         "slow samples vouch",

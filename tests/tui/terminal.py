@@ -21,7 +21,7 @@ import pyte
 
 ROOT = Path(__file__).parents[2]
 DIBS = (sys.executable, "-m", "dibs_tui.main")
-PATIENCE = 15.0
+PATIENCE = 8.0
 Found = TypeVar("Found")
 
 _TAKE = """\

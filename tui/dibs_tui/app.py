@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Iterator
 from functools import partial
-from queue import Empty
 
 from textual import events
 from textual.app import App, SystemCommand
@@ -84,7 +83,7 @@ class DibsApp(App[None]):
             from dibs_tui.screens.wall import WallScreen
 
             self.push_screen(WallScreen(self.model))
-        self.call_after_refresh(gc.freeze)
+        self.call_after_refresh(self._drawn)
 
     def _wanted_theme(self) -> str:
         """The theme of the flag, the environment or the file; else the one of the last time."""
@@ -115,12 +114,9 @@ class DibsApp(App[None]):
     def on_board_seen(self) -> None:
         """The board screen owns the state, whichever screen is on top."""
         board = self.board_screen
-        while board is not None and board.is_mounted:
-            try:
-                board.take(self.reader.found.get_nowait())
-            except Empty:
-                board.show()
-                return
+        if board is not None and board.is_mounted:
+            board.take_all()
+            board.show()
 
     @property
     def board_screen(self) -> BoardScreen | None:
@@ -175,6 +171,11 @@ class DibsApp(App[None]):
         self.alerts.muted = not self.alerts.muted
         self._keep(self.remembered._replace(muted=self.alerts.muted))
         return "alerts are muted" if self.alerts.muted else "alerts sound again"
+
+    def _drawn(self) -> None:
+        """What was made until the first frame stays: no collection need go through it."""
+        gc.freeze()
+        gc.enable()
 
     def _told(self) -> None:
         self.post_message(BoardSeen())

@@ -90,16 +90,19 @@ def _content(board: Board, known: Dossier) -> Dossier:
 
 
 def _names(board: Board, known: Dossier) -> Dossier:
-    task, found = known.task, board.find(known.task.id)
-    names = {task.name: f"the {task.kind}"}
-    if task.live and task.plain:
-        names[f"{task.stem}.lock"] = "its lock, the heartbeat"
-    elif task.live:
-        names[f".dibs/claims/{task.stem}"] = "the claim's record, the heartbeat"
-    for other in found:
-        names.setdefault(other.name, f"the same id, {other.state}")
+    found = board.find(known.task.id)
+    names = dict(name for task in (known.task, *found) for name in _names_of(task))
     files = tuple(_file(board.path, name, what) for name, what in names.items())
     return known._replace(found=found, files=files)
+
+
+def _names_of(task: Task) -> Iterator[tuple[str, str]]:
+    """The files of one name, and what each of them is."""
+    yield task.name, f"the {task.kind}, {task.state}"
+    if task.live and task.plain:
+        yield f"{task.stem}.lock", "its lock, the heartbeat"
+    elif task.live:
+        yield f".dibs/claims/{task.stem}", "the claim's record, the heartbeat"
 
 
 def _life(board: Board, known: Dossier) -> Dossier:

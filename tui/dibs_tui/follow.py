@@ -5,6 +5,7 @@ Changes of names are told at once. Beats, which only move a bar, are gathered an
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Iterable
 from heapq import heappop, heappush, nsmallest
@@ -56,6 +57,7 @@ class Follower:
     def begin(self) -> None:
         """Tell the board itself first."""
         change = self._view.scan()
+        gc.freeze()  # what was listed stays: a collection need not go through it
         self._tell(change.came, change.went, whole=False)
 
     def complete(self) -> None:

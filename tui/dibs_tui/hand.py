@@ -52,8 +52,8 @@ class Hand:
         config = self.screen.dibs.config
         self._lists = {
             "problems": Problems(model, config),
-            "owners": Owners(model),
-            "feed": Feed(model),
+            "owners": Owners(model, still=config.still),
+            "feed": Feed(model, still=config.still),
         }
         yield from self._lists.values()
 
@@ -269,8 +269,8 @@ class Hand:
     def _pause(self) -> None:
         screen = self.screen
         screen.paused = not screen.paused
-        for table in screen.tables.values():
-            table.pause(screen.paused)
+        for part in (*screen.tables.values(), *screen.query(Shown)):
+            part.pause(screen.paused)
         screen.show()
 
     def _mark(self) -> str | None:

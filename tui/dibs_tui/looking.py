@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import shutil
 import sys
@@ -134,6 +135,7 @@ def _live(
     from dibs_tui.reader import Reader
 
     reader = Reader(os.path.abspath(path), poll=config.poll, open_board=opened)
+    gc.disable()  # until the first frame: everything made until then stays
     reader.start()  # it looks at the board while the screen is still being imported
     from dibs_tui.app import run
 

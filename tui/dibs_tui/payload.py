@@ -6,7 +6,7 @@ import codecs
 import json
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from dibs_tui.highlight import json_rows, markdown_rows
 from dibs_tui.model.rows import Row, row
@@ -18,7 +18,8 @@ _LAID_OUT = 4 * PART
 _PRINTABLE = bytes(byte if 32 <= byte < 127 else ord(".") for byte in range(256))
 
 
-class Payload(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class Payload:
     """The beginning of a payload."""
 
     kind: str

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from threading import Thread
+from threading import Event, Thread
 
 import dibs
 from dibs import BoardMissing, DibsError, NotABoard, ReadOnly, Task, View
@@ -24,6 +24,8 @@ _EVERY = 1.0
 """Seconds between two passes while nothing is heard."""
 _HEARD = 3.0
 """Seconds within which our own touch of the probe must be heard, or nothing is."""
+_DRAWN = 10.0
+"""Seconds for which the first frame may take; only then the thread goes on without it."""
 _RETRY = (0.5, 1.0, 2.0)
 _TROUBLES: dict[type[DibsError], str] = {
     BoardMissing: "missing",
@@ -51,6 +53,8 @@ class Reader(Thread):
         self.boottime: Callable[[], int] | None = None
         self.found: SimpleQueue[Seen] = SimpleQueue()
         """What was found and nobody has taken over yet."""
+        self.drawn = Event()
+        """Set once what was found first is on the screen: until then the rest of it waits."""
         self.notify: Callable[[], object] = lambda: None
         """Called in this thread whenever something was found."""
         self._poll = poll
@@ -78,6 +82,7 @@ class Reader(Thread):
     def stop(self) -> None:
         """End soon; a disk that hangs is left behind with the thread."""
         self._ended = True
+        self.drawn.set()
         self._inbox.put(("stop", ()))
         if self._events is not None:
             self._events.stop()
@@ -107,6 +112,10 @@ class Reader(Thread):
         follower = Follower(board, self._tell, self._picture(board))
         before = identity(self.path)
         follower.begin()
+        self._busy(False, follower)
+        if self.tasks:
+            self.drawn.wait(_DRAWN)
+        self._busy(True)
         if not self._mount.network:  # there is little to hear, and listening could hang for ever
             self._events = events = Events(self.path, self._heard)
             events.start()

@@ -3,36 +3,82 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from dibs.cli.boards import board_of, say_task
-from dibs.errors import NotExact
+from dibs.errors import BadName, Changed, DibsError, NotExact, Uncertain
 
 if TYPE_CHECKING:
     from dibs.board import Board
     from dibs.cli.say import Voice
+    from dibs.lists import Resolved
 
 
 def force_release(voice: Voice, args: argparse.Namespace) -> int:
     """Take a claim or a lease from its holder."""
     board = board_of(args)
-    _exact(board, args.name)
+    exactly(board, args.name)
     say_task(voice, "released", board.force_release(args.name, args.reason))
     return 0
 
 
 def requeue(voice: Voice, args: argparse.Namespace) -> int:
-    """Let a failed or finished task wait again."""
+    """Let a failed or finished task wait again, or each of a list."""
     board = board_of(args)
-    _exact(board, args.name)
-    say_task(voice, "requeued", board.requeue(args.name, args.reason))
+    if (args.name is None) == (args.source is None):
+        raise BadName("give the exact name of one task, or a list with --from FILE")
+    if args.source is not None:
+        return _requeue_each(voice, board, args)
+    if args.dry_run:
+        raise BadName("--dry-run is for a list: give it with --from FILE")
+    exactly(board, args.name)
+    task = board.requeue(args.name, args.reason, keep_attempts=args.keep_attempts)
+    say_task(voice, "requeued", task)
     return 0
+
+
+def _requeue_each(voice: Voice, board: Board, args: argparse.Namespace) -> int:
+    """One outcome for each line; nothing that fails keeps the rest from its turn."""
+    from dibs.cli.produce import content
+
+    text = content(args.source).decode("utf-8", "surrogateescape")
+    counts: Counter[str] = Counter()
+    for line in board.resolve(text):
+        status, told, fields = _requeued(board, line, args)
+        counts[status] += 1
+        shown = f"{status:<13} {line.given}: {told}"
+        voice.result(shown, {"status": status, "given": line.given, **fields})
+    voice.words(", ".join(f"{n} {status}" for status, n in counts.items()) or "an empty list")
+    return 0 if counts.keys() <= {"requeued", "would-requeue"} else 3
+
+
+def _requeued(
+    board: Board, line: Resolved, args: argparse.Namespace
+) -> tuple[str, str, dict[str, object]]:
+    """What became of one line: the word for it, the words, and the fields."""
+    from dibs.cli.refusal import fields, row
+
+    if not line.name:
+        now = {"now": [row(task) for task in line.now]}
+        return "refused" if line.now else "unknown", line.why, {"error": line.why, **now}
+    if args.dry_run:
+        return "would-requeue", line.name, {"name": line.name}
+    try:
+        task = board.requeue(line.name, args.reason, keep_attempts=args.keep_attempts)
+    except DibsError as error:
+        unknown = isinstance(error, Changed) and not error.now
+        word = "uncertain" if isinstance(error, Uncertain) else "refused"
+        told = fields(error) | {"name": line.name}
+        del told["status"]
+        return "unknown" if unknown else word, str(error), told
+    return "requeued", f"{line.name} → {task.name}", {"name": line.name, "claim": task.name}
 
 
 def park(voice: Voice, args: argparse.Namespace) -> int:
     """Set a task apart."""
     board = board_of(args)
-    _exact(board, args.name)
+    exactly(board, args.name)
     say_task(voice, "parked", board.park(args.name, args.reason))
     return 0
 
@@ -40,7 +86,7 @@ def park(voice: Voice, args: argparse.Namespace) -> int:
 def prioritise(voice: Voice, args: argparse.Namespace) -> int:
     """Give a waiting task another place in the queue."""
     board = board_of(args)
-    _exact(board, args.name)
+    exactly(board, args.name)
     say_task(voice, "prioritised", board.reprioritise(args.name, args.level))
     return 0
 
@@ -51,8 +97,8 @@ def undo(voice: Voice, args: argparse.Namespace) -> int:
     return 0
 
 
-def _exact(board: Board, name: str) -> None:
-    """A bare id is answered with the name to give."""
+def exactly(board: Board, name: str) -> None:
+    """Refuse a bare id, with the name to give."""
     from dibs.cli.boards import is_exact
 
     if is_exact(name):

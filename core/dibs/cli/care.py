@@ -8,14 +8,20 @@ import time
 from typing import TYPE_CHECKING
 
 from dibs.cli.boards import board_of, say_task
+from dibs.errors import BadName
 
 if TYPE_CHECKING:
+    from dibs.board import Board
     from dibs.cli.say import Voice
 
 
 def reap(voice: Voice, args: argparse.Namespace) -> int:
-    """Give back what fell silent, once or for ever."""
+    """Give back what fell silent, once or for ever, or exactly one claim."""
     board = board_of(args)
+    if args.name is not None:
+        return _reap_one(voice, board, args)
+    if args.reason:
+        raise BadName("--reason goes with the exact name of one claim")
     while True:
         reaped = board.reap()
         for task in reaped.given_back:
@@ -35,6 +41,16 @@ def reap(voice: Voice, args: argparse.Namespace) -> int:
             return 1 if reaped.refused else 0
         sys.stdout.flush()
         time.sleep(max(0.05, args.every))
+
+
+def _reap_one(voice: Voice, board: Board, args: argparse.Namespace) -> int:
+    from dibs.cli.act import exactly
+
+    if args.every is not None:
+        raise BadName("one claim is given back once: leave --every out")
+    exactly(board, args.name)
+    say_task(voice, "reaped", board.reap_claim(args.name, args.reason))
+    return 0
 
 
 def check(voice: Voice, args: argparse.Namespace) -> int:

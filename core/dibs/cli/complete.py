@@ -10,7 +10,7 @@ from dibs.cli.grammar import VERBS, parser_of
 if TYPE_CHECKING:
     from dibs.cli.say import Voice
 
-_WANTS_CLAIM = ("claim", "waiting", "ended")
+_WANTS_CLAIM = ("claim", "claim?", "waiting", "ended?")
 _BASH = """\
 _dibs() {
   local word=${COMP_WORDS[COMP_CWORD]} verb=${COMP_WORDS[1]}

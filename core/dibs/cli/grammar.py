@@ -59,11 +59,13 @@ VERBS = {
     "force-release": Verb(
         "act", "act:force_release", "claim reason!", "take a claim from its holder"
     ),
-    "requeue": Verb("act", "act:requeue", "ended reason", "let a failed or done task wait again"),
+    "requeue": Verb(
+        "act", "act:requeue", "ended? reason keep from dry", "let a failed or done task wait again"
+    ),
     "park": Verb("act", "act:park", "waiting reason", "set a task apart, where nobody takes it"),
     "prioritise": Verb("act", "act:prioritise", "waiting level", "another place in the queue"),
     "undo": Verb("act", "act:undo", "id?", "take back the last act, if it still can be"),
-    "reap": Verb("care", "care:reap", "every", "give back what fell silent"),
+    "reap": Verb("care", "care:reap", "claim? reason every", "give back what fell silent"),
     "check": Verb("care", "care:check", "repair", "find what is half done or nobody's"),
     "purge": Verb("care", "care:purge", "done! older!", "remove the payloads of done tasks"),
     "forget": Verb("care", "care:forget", "id", "free the id of a task that is gone"),
@@ -95,7 +97,12 @@ OPTIONS: dict[str, Add] = {
     "ids": lambda p: p.add_argument("id", metavar="ID", nargs="+"),
     "name": lambda p: p.add_argument("id", metavar="NAME"),
     "claim": lambda p: p.add_argument("name", metavar="CLAIM", help="the exact name, as printed"),
-    "ended": lambda p: p.add_argument("name", metavar="NAME", help="the exact name, as printed"),
+    "claim?": lambda p: p.add_argument(
+        "name", metavar="CLAIM", nargs="?", help="only this one, by its exact name"
+    ),
+    "ended?": lambda p: p.add_argument(
+        "name", metavar="NAME", nargs="?", help="the exact name, as printed"
+    ),
     "waiting": lambda p: p.add_argument("name", metavar="NAME", help="the exact name, as printed"),
     "owner": lambda p: p.add_argument(
         "--owner", metavar="O", help="who claims; the host's name without it"
@@ -117,6 +124,15 @@ OPTIONS: dict[str, Add] = {
     ),
     "reason": lambda p: p.add_argument("--reason", metavar="TEXT", default=""),
     "reason!": lambda p: p.add_argument("--reason", metavar="TEXT", required=True),
+    "keep": lambda p: p.add_argument(
+        "--keep-attempts", action="store_true", help="go on counting them; else from 0"
+    ),
+    "from": lambda p: p.add_argument(
+        "--from", metavar="FILE", dest="source", help="names or ids, one a line; - is stdin"
+    ),
+    "dry": lambda p: p.add_argument(
+        "--dry-run", action="store_true", help="only show what each line means"
+    ),
     "resume": lambda p: p.add_argument(
         "--resume", metavar="CLAIM", nargs="?", const="", help="my own, after a restart"
     ),

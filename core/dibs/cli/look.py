@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING
 
 from dibs.cli.boards import board_of
 from dibs.cli.say import age, fields_of
-from dibs.errors import BadName, UnknownId
+from dibs.errors import BadName, DibsError, UnknownId
 from dibs.filters import parse
 
 if TYPE_CHECKING:
+    from dibs.board import Board
     from dibs.cli.say import Voice
     from dibs.entries import Entry
+    from dibs.evidence import Evidence
     from dibs.journal import Event
+    from dibs.names import Task
 
 ORDER = ("stale", "claimed", "held", "available", "failed", "free", "done")
 
@@ -53,19 +56,40 @@ def show(voice: Voice, args: argparse.Namespace) -> int:
     if not found:
         raise UnknownId(f"{args.id!a} is not on this board: `dibs ls` shows what there is")
     for task, entry in zip(found, board.entries_of(found), strict=True):
-        events = board.history(task.id)
-        if voice.json:
-            history = [event._asdict() for event in events]
-            voice.result("", fields_of(entry) | {"path": task.name, "history": history})
-            continue
-        from dibs.cli.say import shown
-
-        for key, value in fields_of(entry).items():
-            if value not in (None, ""):
-                print(shown(f"{key:<10} {value}"))
-        for event in events:
-            print(shown(f"{'':<10} {_event(event)}"))
+        _whole(voice, task, entry, _evidence(board, task), board.history(task.id))
     return 0
+
+
+def _whole(
+    voice: Voice, task: Task, entry: Entry, evidence: Evidence | None, events: list[Event]
+) -> None:
+    if voice.json:
+        found: dict[str, object] = {"path": task.name}
+        if evidence is not None:
+            proofs = [proof._asdict() for proof in evidence.proofs]
+            found["evidence"] = {"verdict": evidence.verdict, "proofs": proofs}
+        found["history"] = [event._asdict() for event in events]
+        voice.result("", fields_of(entry) | found)
+        return
+    from dibs.cli.say import shown
+
+    for key, value in fields_of(entry).items():
+        if value not in (None, ""):
+            print(shown(f"{key:<10} {value}"))
+    if evidence is not None:
+        print(f"{'verdict':<10} {evidence.verdict}")
+        for proof in evidence.proofs:
+            print(shown(f"{'':<10} {proof.text}"))
+    for event in events:
+        print(shown(f"{'':<10} {_event(event)}"))
+
+
+def _evidence(board: Board, task: Task) -> Evidence | None:
+    """What is known of the holder, if there is one and the disk tells."""
+    try:
+        return board.evidence(task) if task.live else None
+    except DibsError:
+        return None
 
 
 def log(voice: Voice, args: argparse.Namespace) -> int:
@@ -131,4 +155,7 @@ def paths(voice: Voice, args: argparse.Namespace) -> int:
 def _event(event: Event) -> str:
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(event.at))
     what = f"{event.src or '-'} → {event.dst or '-'}"
+    if event.verb == "refused":
+        what = f"{event.src} was lost before its {event.reason or 'holder came back'}"
+        return f"{when} {event.verb:<13} {event.id}  {what}  {event.by}"
     return f"{when} {event.verb:<13} {event.id}  {what}  {event.by}  {event.reason}".rstrip()

@@ -23,7 +23,7 @@ def init(voice: Voice, args: argparse.Namespace) -> int:
 def add(voice: Voice, args: argparse.Namespace) -> int:
     """Add tasks, one payload for all of them."""
     board = board_of(args)
-    payload = _payload(args.file)
+    payload = content(args.file) if args.file is not None else b""
     for ident in args.id:
         if args.max_waiting is not None and not board.room(args.max_waiting, args.wait):
             raise Refused(
@@ -34,9 +34,8 @@ def add(voice: Voice, args: argparse.Namespace) -> int:
     return 0
 
 
-def _payload(file: str | None) -> bytes:
-    if file is None:
-        return b""
+def content(file: str) -> bytes:
+    """All of a file, or with `-` of standard input."""
     try:
         if file == "-":
             return sys.stdin.buffer.read()

@@ -35,11 +35,20 @@ def fields(error: DibsError) -> dict[str, object]:
         }
     now: tuple[Task, ...] | None = getattr(error, "now", None)
     if now is not None:
-        found["now"] = [
-            {"id": t.id, "state": t.state, "claim": _printed(t), "owner": t.owner, "fence": t.fence}
-            for t in now
-        ]
+        found["now"] = [row(task) for task in now]
     return found
+
+
+def row(task: Task) -> dict[str, object]:
+    """What is there now, as one of the rows of `now`."""
+    name = _printed(task)
+    return {
+        "id": task.id,
+        "state": task.state,
+        "claim": name,
+        "owner": task.owner,
+        "fence": task.fence,
+    }
 
 
 def _printed(task: Task) -> str:

@@ -651,7 +651,11 @@ dibs_mine() {
   dibs_die 2 "'$1' is not the exact name of a claim, and DIBS_CLAIM holds none of that id"
 }
 
-dibs_lost() { dibs_die 5 "$stem is no longer yours; stop"; }
+dibs_lost() { # [VERB]: leaves a trace for operators, and ends
+  [ "${DIBS_OWNER:-}" ] || owner=$folded
+  dibs_journal refused "$stem" "" "$owner" "${1:-$dibs_verb}"
+  dibs_die 5 "$stem is no longer yours; stop"
+}
 
 # Until when the lease runs for its owner. Whoever has no deadline in memory reads the age from the
 # disk; so does one whose deadline has passed, as a process beside it may have beaten.
@@ -723,7 +727,7 @@ dibs_end() { # VERB CLAIM REASON
   [ "${DIBS_OWNER:-}" ] || owner=$folded
   dibs_ended "$1" "$dst" "$owner" "$3"
   code=$?
-  [ $code != 4 ] || dibs_lost
+  [ $code != 4 ] || dibs_lost "$1"
   exit $code
 }
 

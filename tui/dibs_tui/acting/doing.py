@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from threading import Event
 from typing import NamedTuple
 
-from dibs import Board, Changed, DibsError, Lost, Verdict
+from dibs import Board, Changed, DibsError, Lost, Refused, Task, Verdict
 from dibs_tui.acting.plan import Act, Item, Sight, priority_after
 from dibs_tui.text import clean
 
@@ -16,7 +16,7 @@ class Outcome(NamedTuple):
 
     sight: Sight
     word: str
-    """`done`, `changed`, `gone`, `error`, or `left` where the plan was stopped before."""
+    """`done`, `changed`, `gone`, `refused` because it may be alive, `error`, or `left` where the plan was stopped before."""
     text: str
 
 
@@ -44,10 +44,10 @@ def _judged(board: Board, sight: Sight) -> Item:
         return Item(sight, Verdict.UNKNOWN if task.live else None, (clean(str(error)),), "")
 
 
-def _told(sight: Sight, now: Iterable[object]) -> str:
+def _told(sight: Sight, now: Iterable[Task]) -> str:
     """What is there instead of what was seen."""
     found = ", ".join(
-        f"{task.state} #{task.fence}" + (f" by {clean(task.owner)}" if task.owner else "")  # type: ignore[attr-defined]
+        f"{task.state} #{task.fence}" + (f" by {clean(task.owner)}" if task.owner else "")
         for task in now
     )
     return f"you saw #{sight.task.fence}; now it is {found}" if found else "it is gone"
@@ -86,6 +86,8 @@ def _done(board: Board, act: Act, sight: Sight, reason: str, by: str) -> Outcome
     except (Changed, Lost) as refusal:
         word = "changed" if refusal.now else "gone"
         return Outcome(sight, word, _told(sight, refusal.now))
+    except Refused as refusal:
+        return Outcome(sight, "refused", clean(str(refusal)))
     except DibsError as error:
         return Outcome(sight, "error", clean(str(error)))
     return Outcome(sight, "done", f"now {task.state}")

@@ -65,6 +65,7 @@ class BoardModel:
         """The board's own, once there is a board."""
         self.strangers = 0
         self.whole = False
+        self._told = False
         self.exact = True
         self._listings: list[Listing] = []
         self._flashes: dict[str, float] = {}
@@ -146,6 +147,8 @@ class BoardModel:
         self._listings = [kept for kept in self._listings if kept is not listing]
 
     def _fitting(self, states: frozenset[str], test: Test | None) -> list[Task]:
+        if not self._told:  # the reader's first listing is still going on
+            return []
         tasks: Iterable[Task] = list(self.tasks.values())
         if self.stale:
             found = [t for t in tasks if self.state_of(t) in states]
@@ -176,17 +179,20 @@ class BoardModel:
             self._sample, self.exact = seen.now, seen.exact
         was_whole, self.whole = self.whole, seen.whole
         self.strangers = seen.strangers
-        self.since.update(seen.since)
         for name, at in seen.since.items():
-            self.oldest.note(name, at)
-        self.facts.update(seen.facts)
+            if name in self.tasks:
+                self.since[name] = at
+                self.oldest.note(name, at)
         for name, facts in seen.facts.items():
-            self.rhythms[name] = self.rhythms.get(name, _NEW).heard(facts.beat)
+            if name in self.tasks:
+                self.facts[name] = facts
+                self.rhythms[name] = self.rhythms.get(name, _NEW).heard(facts.beat)
         for name, verdict in seen.stale.items():
             self._judge(name, verdict)
         self.counts.update(task.state for task in seen.came)
         self.counts.subtract(task.state for task in seen.went)
-        anew = len(seen.came) + len(seen.went) > _MANY
+        anew = len(seen.came) + len(seen.went) > _MANY or not self._told
+        self._told = True
         self._move(seen, rolls=not anew, flash=was_whole)
         self.failing.update({t.name: t for t in seen.came if t.attempts and t.state != "done"})
         for event in seen.events:
@@ -234,7 +240,7 @@ class BoardModel:
         """Something that happened, by the journal or as it was seen."""
         self.feed.appendleft(event)
         self.rates.note(event.verb, event.at)
-        if event.verb in ("fail", "park") and event.reason:
+        if event.verb in ("fail", "park", "reap") and event.reason:
             while len(self.reasons) >= _REASONS:
                 del self.reasons[next(iter(self.reasons))]
             self.reasons[event.id] = event.reason

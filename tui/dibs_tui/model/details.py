@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dibs.entries import entry
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from dibs import Entry, Facts
     from dibs_tui.dossier import Dossier
     from dibs_tui.model.board import BoardModel
+    from dibs_tui.payload import Payload
 
 TWO_COLUMNS = 92
 _LABEL = 10
@@ -161,9 +163,10 @@ class Details:
         """The same, with every beat that was seen."""
         found = self.beats(cells)
         if not found:
-            return [row("nobody holds it: there is nothing to beat", "muted")]
+            return [*_headed("beats", cells, [row("nobody holds it, so nothing beats", "muted")])]
         rhythm = self.model.rhythms.get(self.task.name, Rhythm())
-        return [*found, EMPTY, *beats.intervals(rhythm, self.model.now.fs)]
+        listed = beats.intervals(rhythm, self.model.now.fs)
+        return [*found, EMPTY, *all_wrapped(listed, cells)]
 
     def payload(self, cells: int, most: int = 0) -> list[Row]:
         """The content, all that was read of it or so many lines."""
@@ -171,12 +174,11 @@ class Details:
         if known is None:
             words = "never read" if self.gone or self.known.trouble else "being read …"
             return [*_headed("payload", cells, [row(words, "muted")])]
-        lines = self._content(cells, most)
-        left = len(lines) - most if most else 0
-        if left > 0:
-            lines = [*lines[:most], row("… and more", "muted")]
+        lines = _content(known, cells, most)
+        more = [row("… and more", "muted")] if most and len(lines) > most else []
         cut = [row(known.cut, "late")] if known.cut else []
-        return [heading(f"payload · {known.told}", cells), *all_wrapped(cut, cells), *lines]
+        title = heading(f"payload · {known.told}", cells)
+        return [title, *all_wrapped(cut, cells), *(lines[:most] if more else lines), *more]
 
     def life(self, cells: int, most: int = 0) -> list[Row]:
         """The timeline from the journal."""
@@ -201,15 +203,6 @@ class Details:
         return [*_headed("files", cells, lines or [row("being looked for …", "muted")])]
 
     # Parts
-
-    def _content(self, cells: int, most: int) -> list[Row]:
-        known = self.known.payload
-        assert known is not None
-        if known.kind == "empty":
-            return [row("empty", "muted")]
-        if known.kind == "binary":
-            return list(payload.dump(known.data[: 16 * (most + 1) if most else None], cells))
-        return all_wrapped(known.lines[: most + 1 if most else None], cells)
 
     def _evidence(self) -> Iterator[Row]:
         verdict = self.model.stale.get(self.task.name) or self.known.verdict
@@ -245,6 +238,14 @@ class Details:
         others = [task for task in known.found if task.name != name]
         now = ", ".join(f"{task.state} as {clean(task.name)}" for task in others[:3])
         return f"{words}; now {now}" if now else f"{words}; nothing carries that id now"
+
+
+@lru_cache(maxsize=4)
+def _content(known: Payload, cells: int, most: int) -> list[Row]:
+    """A payload's lines as they fit; kept, because they are asked for every second."""
+    if known.kind == "binary":
+        return list(payload.dump(known.data[: 16 * (most + 1) if most else None], cells))
+    return all_wrapped(known.lines[: most + 1 if most else None], cells)
 
 
 def _field(label: str, *pieces: tuple[str, str]) -> Row:

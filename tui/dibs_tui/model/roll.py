@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
+from operator import attrgetter
 from typing import Any
 
 from dibs import Task
@@ -15,6 +16,7 @@ from dibs import Task
 _PIECE = 512
 
 Key = tuple[Any, ...]
+_name = attrgetter("name")
 
 
 class Flipped:
@@ -218,6 +220,7 @@ class Roll:
         tasks = list(tasks)
         if self._moving:
             self._keys.update({task.name: self._key(task) for task in tasks if self._moves(task)})
+        tasks.sort(key=_name)  # a plain sort that leaves the slow one little to compare
         return sorted(tasks, key=self._place if self._keys else self._key)
 
     def _piece_at(self, at: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from dibs_tui.text import width
+from dibs_tui.text import fit, width
 
 Row = tuple[tuple[str, str], ...]
 """Pieces of clean text, each with the name of its look: `text`, `muted`, `strong`, `key`,
@@ -21,7 +21,8 @@ def row(text: str, look: str = "text") -> Row:
 
 def heading(title: str, cells: int) -> Row:
     """A title on a rule."""
-    return ((f"{title} ", "heading"), ("─" * max(0, cells - width(title) - 1), "muted"))
+    title = f"{title} " if width(title) < cells else fit(title, cells)
+    return ((title, "heading"), ("─" * (cells - width(title)), "muted"))
 
 
 def plain(line: Row) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
+from queue import Empty
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -76,6 +78,9 @@ class BoardScreen(Screen[None]):
         app = self.dibs
         still = app.config.still
         self.tables = {panel: TaskTable(panel, self.model, still=still) for panel in PANELS}
+        self.hand.remember()
+        self.take_all()
+        self._frame(self.shown, update=False)
         yield Head(app.reader.path, app.where, self.model, read_only=app.read_only)
         yield Tabs(self.model)
         yield Static(id="banner", markup=False)
@@ -98,8 +103,9 @@ class BoardScreen(Screen[None]):
         for command in self.dibs.commands:
             for key in command.keys:
                 self._bindings.bind(key, f"do('{command.id}')", command.title, show=False)
-        self.hand.remember()
+        self.take_all()
         self.lay_out()
+        self.show()
         if self.dibs.terms:
             self.post_message(FilterAsked(self.dibs.terms))
         self.set_interval(1.0, self.tick)
@@ -109,7 +115,7 @@ class BoardScreen(Screen[None]):
     @property
     def shown(self) -> tuple[str, ...]:
         """The panels that are on the screen."""
-        return layout.shown(self.view, self.size.width, self.size.height)
+        return layout.shown(self.view, *self.app.size)
 
     @property
     def shown_tables(self) -> list[TaskTable]:
@@ -135,13 +141,17 @@ class BoardScreen(Screen[None]):
                 table.close()
         self.query_one("#bottom").display = any(panel in panels for panel in _BOTTOM)
         self.hand.arrange_lists(panels)
-        self.set_class(len(panels) > 1, "-full")
-        self.set_class(self.view != "all" or len(panels) == 1, "-tabs")
+        self._frame(panels)
         self.query_one(Tabs).show(self.view)
         if self._focused not in panels:
             self._focused = panels[1] if len(panels) > 1 else panels[0]
             self.focus_panel(self._focused)
         self.call_after_refresh(self.show)
+
+    def _frame(self, panels: tuple[str, ...], *, update: bool = True) -> None:
+        """How these panels stand together; without `update` before there is anything to restyle."""
+        self.set_class(len(panels) > 1, "-full", update=update)
+        self.set_class(self.view != "all" or len(panels) == 1, "-tabs", update=update)
 
     def focus_panel(self, panel: str) -> None:
         """Let keys act on this panel."""
@@ -161,6 +171,15 @@ class BoardScreen(Screen[None]):
             self._focused = event.widget.panel
 
     # The data
+
+    def take_all(self) -> None:
+        """Take over whatever the reader has found by now."""
+        reader = self.dibs.reader
+        with suppress(Empty):
+            while True:
+                self.take(reader.found.get_nowait())
+                if not reader.drawn.is_set():
+                    self.call_after_refresh(reader.drawn.set)
 
     def take(self, seen: Seen) -> None:
         """Take over what the reader found, and paint what is another by now."""
@@ -204,7 +223,8 @@ class BoardScreen(Screen[None]):
         trouble = trouble_of(status, self.dibs.reader.path, time.monotonic())
         card = card_of(self.model, status, trouble, self.dibs.reader.path)
         self.set_class(bool(trouble), "-troubled")
-        self.set_class(card is not None, "-card")
+        self.query_one("#card").display = card is not None
+        self.query_one("#panels").display = card is None
         self._say("#card", card or "")
         banner = self.query_one("#banner", Static)
         words = trouble if card is None else ""

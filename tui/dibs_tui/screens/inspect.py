@@ -128,8 +128,12 @@ class InspectScreen(Screen[None]):
 
     @on(Found)
     def _found(self, event: Found) -> None:
+        known = self._subject.known
+        first = known is not None and known.events is None
         if self._subject.take(event.known):
             self.show()
+            if first and event.known.events and self.tab == "timeline":
+                self._to_the_point()
 
     def on_resize(self) -> None:
         """Other lines fit."""
@@ -139,6 +143,14 @@ class InspectScreen(Screen[None]):
         """Nobody looks any more."""
         self._subject.stop()
 
+    def _to_the_point(self) -> None:
+        """The newest of a life stands last; of everything else the beginning tells most."""
+        page = self.query_one("#inspected", Page)
+        if self.tab == "timeline":
+            page.scroll_end(animate=False)
+        else:
+            page.scroll_home(animate=False)
+
     # The hand
 
     @on(Bar.Clicked)
@@ -146,10 +158,10 @@ class InspectScreen(Screen[None]):
         await self.run_action(event.action)
 
     def action_tab(self, tab: str) -> None:
-        """Show another part, from its beginning."""
+        """Show another part."""
         self.tab = tab
-        self.query_one("#inspected", Page).scroll_home(animate=False)
         self.show()
+        self._to_the_point()
 
     def action_turn(self, by: int) -> None:
         """The next tab, round and round."""

@@ -106,12 +106,12 @@ class UndoScreen(ModalScreen[None]):
         if self._event is None or time.monotonic() - self._opened < _DEAF:
             return
         event, self._event = self._event, None
-        self._undo(event.id)
+        self._undo(event)
 
     @work(thread=True, exclusive=True, group="undo", exit_on_error=False)
-    def _undo(self, ident: str) -> None:
+    def _undo(self, event: Event) -> None:
         try:
-            task = self.dibs.reader.open_board().undo(ident, by=self.dibs.by)
+            task = self.dibs.reader.open_board().undo(event, by=self.dibs.by)
             words = f"{clean(task.id)} is {task.state} again"
         except DibsError as error:
             words = f"not undone: {clean(str(error))}"

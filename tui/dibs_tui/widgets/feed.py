@@ -22,6 +22,7 @@ class Feed(Shown[Event]):
 
     def __init__(self, model: BoardModel, *, side: bool = False, still: float = 3.0) -> None:
         super().__init__(model, id="feed-side" if side else "feed", still=still)
+        self.can_focus = not side  # keys act on the tables that it stands beside
         self._side = side
         self._tape = Tape()
         self._tested_at = 0.0
@@ -52,7 +53,7 @@ class Feed(Shown[Event]):
         """How much is told."""
         told, heard = len(self._tape.told), len(self.model.feed)
         count = f"{told:,} of {heard:,} match" if self.test else f"last {told:,} events"
-        return f" feed · {count} " if self._side else f" 0 feed · {count} "
+        return f"feed · {count}" if self._side else f"0 feed · {count}"
 
     def nothing(self) -> str:
         """Why there is nothing to tell."""

@@ -101,11 +101,14 @@ class Head(Widget):
             text.append(
                 f" {word} {rate(model.rates.per_minute(kind, now))}   ", self._colour("muted")
             )
+        rest = []
         oldest = model.oldest.first(model.tasks)
         if oldest is not None:
             waited = short(max(0.0, now - oldest[0] / 1e9))
-            text.append(f"oldest {waited}   ", self._colour("muted"))
-        text.append(self._empty_in(now), self._colour("muted"))
+            rest.append(f"oldest {waited}")
+        for words in (*rest, self._empty_in(now)):
+            if text.cell_len + len(words) <= cells:
+                text.append(f"{words}   ", self._colour("muted"))
         return text
 
     def _empty_in(self, now: float) -> str:

@@ -63,6 +63,7 @@ class Inspector(Page, can_focus=False):
             self.show()
             return
         self._subject.set(task)
+        self.border_title = Content(f"inspect · {clean(task.id)}" if task else "inspect")
         self._wait()
         self.scroll_home(animate=False)
         self.show()
@@ -72,8 +73,6 @@ class Inspector(Page, can_focus=False):
         if not self.display or not self.size.width:
             return
         details = self._subject.details
-        title = f"inspect · {clean(details.task.id)}" if details else "inspect"
-        self.border_title = Content(title)
         if details is None:
             self.put([row("There is no task under the cursor.", "muted")])
             return

@@ -8,7 +8,6 @@ from typing import ClassVar, NamedTuple
 from dibs_tui.ages import short
 from dibs_tui.messages import FilterAsked
 from dibs_tui.model.board import BoardModel
-from dibs_tui.model.columns import bar
 from dibs_tui.model.line import GLYPHS
 from dibs_tui.model.owners import Holder, held, holders, spread, terms
 from dibs_tui.text import clean, fit
@@ -33,7 +32,7 @@ class Line(NamedTuple):
 class Owners(Shown[Line]):
     """One line for each owner and for each host."""
 
-    EVERY: ClassVar[float] = 1.0
+    EVERY: ClassVar[float] = 0.5
 
     def __init__(self, model: BoardModel, *, still: float = 3.0) -> None:
         super().__init__(model, id="owners", still=still)
@@ -68,7 +67,7 @@ class Owners(Shown[Line]):
         ]
         if wide:
             parts += [
-                (f" {bar(count / row.most, _BAR).replace('·', ' ')}", holder.state),
+                (f" {_bar(count / row.most)}", holder.state),
                 (f"{short((now - holder.oldest) / 1e9):>{_OLDEST}}", "text"),
                 (f"{self._cadence(holder):>{_EVERY}}", "muted"),
             ]
@@ -89,7 +88,7 @@ class Owners(Shown[Line]):
         """How many there are."""
         owners, hosts = self._counts
         match = " match" if self.test else ""
-        return f" 9 owners · {owners:,} on {hosts:,} hosts{match} "
+        return f"9 owners · {owners:,} on {hosts:,} hosts{match}"
 
     def nothing(self) -> str:
         """Nobody holds anything."""
@@ -134,6 +133,12 @@ def _list(names: Sequence[str]) -> str:
 
 def _count(count: int, state: str) -> Part:
     return (f"{count:>{_AGE},}", state) if count else (f"{'·':>{_AGE}}", "muted")
+
+
+def _bar(part: float) -> str:
+    """A thin bar, half a cell at least."""
+    halves = max(1, round(part * 2 * _BAR))
+    return ("━" * (halves // 2) + "╸" * (halves % 2)).ljust(_BAR)
 
 
 def _span(seconds: float) -> str:

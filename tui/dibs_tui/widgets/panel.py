@@ -45,7 +45,8 @@ class Panel(Vertical):
         if table.marks:
             parts.append(f" · {len(table.marks):,} marked")
         self._entitle("".join(parts))
-        self.set_class(not length, "-empty")
+        self.query_one(".nothing").display = not length
+        table.styles.height = "1fr" if length else 1
         if table.test and not length:
             words = f"0 of {total:,} match — Esc clears the filter"
         else:

@@ -92,11 +92,13 @@ class Problems(Shown[Group | Problem]):
 
     def title(self) -> str:
         """How many there are."""
-        return f" 8 problems · {count(self._groups):,}{' match' if self.test else ''} "
+        return f"8 problems · {count(self._groups):,}{' match' if self.test else ''}"
 
     def nothing(self) -> str:
         """All is well, and what that means."""
         config = self._config
+        if not self.model.whole:
+            return "the board is still being looked at"
         files = "no doubled or half-done file"
         if self.check.trouble:
             files = f"but the files could not be checked: {clean(self.check.trouble, 200)}"

@@ -51,6 +51,7 @@ class TaskTable(ScrollView, can_focus=True):
         self.moved_at = 0.0
         """When the line under the cursor last moved or changed, and not by hand."""
         self._under: tuple[object, ...] = ()
+        self._paused = False
         self._ageless: set[str] = set()
         self._model = model
         self._still = still
@@ -101,8 +102,6 @@ class TaskTable(ScrollView, can_focus=True):
         self._listing = None
         roll = self._opened().roll
         self._cursor.onto(roll)
-        if self.marks:
-            roll.hold("marks")
         self.catch_up()
         self.refresh()
 
@@ -130,15 +129,20 @@ class TaskTable(ScrollView, can_focus=True):
     def _opened(self) -> Listing:
         if self._listing is None:
             self._listing = self._model.listing(self.panel, self.sort, self.test, self.descending)
+            for reason, holds in (("marks", self.marks), ("pause", self._paused)):
+                if holds:
+                    self._listing.roll.hold(reason)
         return self._listing
 
     def pause(self, paused: bool) -> None:
         """Let every line stand still, or take over what was held back."""
-        roll = self._opened().roll
+        self._paused = paused
+        if self._listing is None:
+            return
         if paused:
-            roll.hold("pause")
+            self._listing.roll.hold("pause")
         else:
-            roll.release("pause")
+            self._listing.roll.release("pause")
         self.catch_up()
 
     def catch_up(self) -> None:
@@ -291,6 +295,8 @@ class TaskTable(ScrollView, can_focus=True):
 
     def repaint_changed(self) -> None:
         """Paint the lines anew whose text or look is another by now, and no other."""
+        if self._listing is None:
+            return
         roll, width = self._opened().roll, self.size.width
         top = int(self.scroll_y) - HEADER
         for y, task in enumerate(roll.part(top + HEADER, top + HEADER + self._height), HEADER):

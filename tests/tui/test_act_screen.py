@@ -1,0 +1,249 @@
+"""The dialogs of acts, driven with keys."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input, Static
+
+import dibs
+from dibs_tui.app import DibsApp
+from dibs_tui.config import Config
+from dibs_tui.screens.act import ActScreen
+from tests.tui.live import drive, text_of, until
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    return tmp_path / "board"
+
+
+@pytest.fixture
+def board(path: Path) -> dibs.Board:
+    return dibs.open(path, create=True)
+
+
+def state(board: dibs.Board, ident: str) -> str:
+    return board.find(ident)[0].state
+
+
+def hint(app: DibsApp) -> str:
+    return str(app.screen.query_one("#act-hint", Static).render())
+
+
+async def opened(app: DibsApp, pilot: Pilot[None], *keys: str) -> ActScreen:
+    """The dialog that these keys open, once its evidence is there and it listens."""
+    await asyncio.sleep(0.8)  # rows must have stood still for 700 ms before a key may act
+    for key in keys:
+        await pilot.press(key)
+        await asyncio.sleep(0.1)
+    await until(pilot, lambda: isinstance(app.screen, ActScreen))
+    await until(pilot, lambda: bool(hint(app)))
+    await asyncio.sleep(0.5)  # no key confirms in the first moments
+    screen = app.screen
+    assert isinstance(screen, ActScreen)
+    return screen
+
+
+async def typed(pilot: Pilot[None], app: DibsApp, where: str, text: str) -> None:
+    app.screen.query_one(where, Input).focus()
+    for character in text:
+        await pilot.press(character)
+        await asyncio.sleep(0.09)
+
+
+def test_an_expired_claim_is_released_by_y_and_by_nothing_else(
+    path: Path, board: dibs.Board
+) -> None:
+    board.add("task-1")
+    claim = board.claim("task-1", owner="web-3", ttl=1, process=None)
+    assert claim is not None
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: "1 stale" in text_of(app))
+        await until(pilot, lambda: "EXPIRED" in text_of(app), 15)
+        await opened(app, pilot, "4", "down", "X")
+        shown = text_of(app)
+        assert "The process is not stopped" in shown
+        assert "force-release" in shown
+        assert app.focused is app.screen.query_one("#act-cancel")
+        await pilot.press("X")
+        assert state(board, "task-1") == "claimed"
+        await asyncio.sleep(0.2)
+        await pilot.press("y")
+        await until(pilot, lambda: state(board, "task-1") == "available")
+        with pytest.raises(dibs.Lost):
+            claim.done()
+
+    drive(path, steps)
+
+
+def test_enter_on_cancel_changes_nothing(path: Path, board: dibs.Board) -> None:
+    board.add("task-1")
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        screen = await opened(app, pilot, "2", "down", "P")
+        await pilot.press("enter")
+        await until(pilot, lambda: app.screen is not screen)
+        assert state(board, "task-1") == "available"
+
+    drive(path, steps)
+
+
+def test_a_live_claim_is_refused_until_overridden_with_id_and_reason(
+    path: Path, board: dibs.Board
+) -> None:
+    board.add("task-1")
+    claim = board.claim("task-1", owner="web-3", ttl=6)
+    assert claim is not None
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await opened(app, pilot, "3", "down", "X")
+        await until(pilot, lambda: "ALIVE" in hint(app))
+        await pilot.press("y")
+        assert state(board, "task-1") == "claimed"
+        await pilot.press("o")
+        await until(pilot, lambda: "type the id" in hint(app))
+        await typed(pilot, app, "#act-typed", "task-1")
+        await until(pilot, lambda: "reason of your own" in hint(app))
+        await typed(pilot, app, "#act-reason", "hung")
+        await until(pilot, lambda: "watching for a beat" in hint(app))
+        app.screen.query_one("#act-cancel").focus()
+        await pilot.press("y")
+        assert state(board, "task-1") == "claimed"
+        await until(pilot, lambda: hint(app).startswith("y"), 8)
+        await asyncio.sleep(0.2)
+        await pilot.press("y")
+        await until(pilot, lambda: state(board, "task-1") == "available")
+        event = board.history("task-1")[-1]
+        assert event.verb == "force-release"
+        assert event.reason.endswith("hung")
+
+    drive(path, steps)
+
+
+def test_a_claim_that_changed_since_it_was_painted_is_not_touched(
+    path: Path, board: dibs.Board
+) -> None:
+    board.add("task-1")
+    first = board.claim("task-1", owner="web-3", ttl=6)
+    assert first is not None
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await opened(app, pilot, "3", "down", "P")
+        await until(pilot, lambda: "ALIVE" in hint(app))
+        first.release()
+        second = board.claim("task-1", owner="web-9", ttl=60)
+        assert second is not None
+        await pilot.press("o")
+        await typed(pilot, app, "#act-typed", "task-1")
+        await typed(pilot, app, "#act-reason", "x")
+        app.screen.query_one("#act-cancel").focus()
+        await until(pilot, lambda: hint(app).startswith("y"), 30)
+        await asyncio.sleep(0.2)
+        await pilot.press("y")
+        await until(pilot, lambda: "1 changed" in text_of(app))
+        assert "you saw #1; now it is claimed #2 by web-9" in text_of(app)
+        second.verify()
+
+    drive(path, steps)
+
+
+def test_many_marked_tasks_are_parked_by_one_plan_with_one_outcome_each(
+    path: Path, board: dibs.Board
+) -> None:
+    for number in range(5):
+        board.add(f"task-{number}")
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await opened(app, pilot, "2", "down", "asterisk", "P")
+        assert "5 of 5 as they were seen" in text_of(app)
+        os.unlink(path / "task-3.available")
+        await pilot.press("y")
+        await until(pilot, lambda: "4 done · 1 gone" in text_of(app))
+        await pilot.press("escape")
+        assert {t.id for t in app.board_screen.tables["available"].marks.values()} == {"task-3"}  # type: ignore[union-attr]
+
+    drive(path, steps)
+    assert [state(board, f"task-{n}") for n in (0, 1, 2, 4)] == ["failed"] * 4
+
+
+def test_a_failed_task_is_requeued_and_the_requeue_is_undone(path: Path, board: dibs.Board) -> None:
+    board.add("task-1")
+    board.park(board.find("task-1")[0].name, "broken")
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await opened(app, pilot, "5", "down", "R")
+        await pilot.press("y")
+        await until(pilot, lambda: state(board, "task-1") == "available")
+        await until(pilot, lambda: not isinstance(app.screen, ActScreen))
+        await asyncio.sleep(0.2)
+        await pilot.press("u")
+        await until(pilot, lambda: "becomes again" in text_of(app))
+        await asyncio.sleep(0.5)
+        await pilot.press("y")
+        await until(pilot, lambda: state(board, "task-1") == "failed")
+
+    drive(path, steps)
+
+
+def test_read_only_locks_every_act_until_the_word_is_typed(path: Path, board: dibs.Board) -> None:
+    board.add("task-1")
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await asyncio.sleep(0.8)
+        for key in ("X", "R", "P", "plus", "minus", "u"):
+            await pilot.press(key)
+            await asyncio.sleep(0.1)
+            assert app.screen is app.board_screen
+        assert "read-only" in text_of(app)
+        assert app.board_screen is not None
+        app.board_screen.hand.do("unlock")
+        await pilot.pause()
+        for character in "unlock":
+            await pilot.press(character)
+        await until(pilot, lambda: app.screen is app.board_screen)
+        assert not app.read_only
+
+    drive(path, steps, config=Config(still=0, read_only=True))
+
+
+def test_a_row_that_has_just_moved_is_not_acted_on(path: Path, board: dibs.Board) -> None:
+    for number in range(3):
+        board.add(f"task-{number}")
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await pilot.press("2", "down")
+        await asyncio.sleep(0.2)
+        await asyncio.to_thread(lambda: board.add("a-first"))
+        screen = app.board_screen
+        assert screen is not None
+        await until(pilot, lambda: screen.tables["available"].length == 4)
+        await pilot.press("P")
+        await until(pilot, lambda: "row moved — look again" in text_of(app))
+        assert app.screen is screen
+
+    drive(path, steps)
+
+
+def test_pasted_keys_never_act(path: Path, board: dibs.Board) -> None:
+    board.add("task-1")
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await pilot.press("2", "down")
+        await asyncio.sleep(0.8)
+        now = asyncio.get_running_loop().time()
+        for moment in (0.0, 0.002, 0.004):
+            app.hands.pressed(now + moment)
+        assert app.board_screen is not None
+        app.board_screen.hand.do("park")
+        await until(pilot, lambda: "faster than fingers" in text_of(app))
+        assert app.screen is app.board_screen
+
+    drive(path, steps)

@@ -1,0 +1,229 @@
+"""The lists: one cursor, one window, and no hostile text in any of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from dibs import Finding
+from dibs.names import escape
+from dibs_tui.messages import CursorMoved, Inspected
+from dibs_tui.model.board import BoardModel
+from dibs_tui.widgets.feed import Feed
+from dibs_tui.widgets.listing import Shown
+from dibs_tui.widgets.owners import Owners
+from dibs_tui.widgets.problems import Problems
+from tests.tui import hostile
+from tests.tui.listed import claim, event, put, still
+from tests.tui.listed_room import CONFIG, Room, happened, look, room
+
+
+class Numbers(Shown[int]):
+    """Rows that tell which of them were drawn; every tenth is a heading."""
+
+    def __init__(self, numbers: Sequence[int], still: float = 0) -> None:
+        super().__init__(BoardModel({}), still=still)
+        self.numbers = numbers
+        self.drawn: list[int] = []
+
+    def rows(self) -> Sequence[tuple[str, int]]:
+        return [(str(n) if n % 10 else "", n) for n in self.numbers]
+
+    def draw(self, row: int, width: int) -> list[tuple[str, str]]:
+        self.drawn.append(row)
+        return [(f"row {row}", "text" if row % 10 else "muted")]
+
+    def title(self) -> str:
+        return f"{len(self.numbers)} [b]"
+
+
+def test_only_the_lines_in_the_window_are_drawn() -> None:
+    shown = Numbers(range(100_000))
+
+    async def steps(app: Room, pilot: Pilot[None]) -> None:
+        assert app.lines[:2] == ["row 0", "row 1"]
+        shown.go(-1)
+        await pilot.pause()
+        assert app.lines[-1] == "row 99999"
+        assert len(set(shown.drawn)) <= 40
+
+    room(shown, steps)
+
+
+def test_the_cursor_passes_over_headings() -> None:
+    shown = Numbers([0, 1, 10, 20, 2, 30])
+
+    async def steps(app: Room, pilot: Pilot[None]) -> None:
+        keys = [shown.cursor_key]
+        for by in (1, 1, -1, -1):
+            shown.step(by)
+            keys.append(shown.cursor_key)
+        assert keys == ["1", "2", "2", "1", "1"]
+        shown.go(-1)
+        assert shown.cursor_key == "2"
+
+    room(shown, steps)
+
+
+def test_the_cursor_and_the_window_stay_where_they_are_while_rows_come_above() -> None:
+    shown = Numbers(range(11, 90))
+
+    async def steps(app: Room, pilot: Pilot[None]) -> None:
+        shown.go(30)
+        await pilot.pause()
+        key, lines = shown.cursor_key, app.lines
+        shown.numbers = range(1, 90)
+        look(shown)
+        await pilot.pause()
+        assert (shown.cursor_key, app.lines) == (key, lines)
+        shown.numbers = range(21, 90)
+        look(shown)
+        await pilot.pause()
+        assert (shown.cursor_key, app.lines) == (key, lines)
+
+    room(shown, steps)
+
+
+def test_a_cursor_whose_row_has_gone_stands_near_by() -> None:
+    shown = Numbers([1, 2, 3, 4])
+
+    async def steps(app: Room, pilot: Pilot[None]) -> None:
+        shown.go(2)
+        for numbers, key in (([1, 2, 4], "4"), ([1, 2], "2"), ([], ""), ([5, 6], "5")):
+            shown.numbers = numbers
+            look(shown)
+            assert shown.cursor_key == key
+            assert (shown.cursor_row is None) == (not key)
+        shown.step(1)
+        shown.page(-1)
+
+    room(shown, steps)
+
+
+def test_an_untouched_cursor_stays_at_the_top_whatever_comes() -> None:
+    shown = Numbers([5, 6])
+
+    async def steps(app: Room, pilot: Pilot[None]) -> None:
+        shown.numbers = [1, 5, 6]
+        look(shown)
+        assert shown.cursor_key == "1"
+
+    room(shown, steps)
+
+
+def test_rows_stand_still_for_a_while_after_the_cursor_was_moved_and_while_paused() -> None:
+    shown = Numbers([1, 2, 3], still=3600)
+
+    async def steps(app: Room, pilot: Pilot[None]) -> None:
+        shown.go(1)
+        shown.numbers = [1, 3]
+        shown._due = 0.0
+        shown.show()
+        assert shown.cursor_key == "2"
+        shown.pause(True)
+        shown.show()
+        assert shown.cursor_key == "2"
+        shown.pause(False)
+        shown.show()
+        assert shown.cursor_key == "3"
+
+    room(shown, steps)
+
+
+def test_a_click_takes_the_cursor_and_a_second_one_enters() -> None:
+    shown = Feed(still(), still=0)
+    happened(shown.model, 3)
+    put(shown.model, "t1.available")
+
+    async def steps(app: Room, pilot: Pilot[None]) -> None:
+        await pilot.click(shown, offset=(20, 2))
+        assert shown.cursor_row is not None
+        assert shown.cursor_row.id == "t1"
+        assert not app.told
+        await pilot.click(shown, offset=(20, 2), times=2)
+        await pilot.pause()
+        assert isinstance(app.told[0], Inspected)
+
+    room(shown, steps)
+
+
+def test_what_does_not_fit_is_cut_with_a_mark() -> None:
+    shown = Feed(still(), still=0)
+    shown.model.note(event("fail", "a", by="w", reason="日本" * 100))
+
+    async def steps(app: Room, pilot: Pilot[None]) -> None:
+        assert app.lines[0].endswith("…")
+        assert all(strip.cell_length == 40 for strip in app.screen._compositor.render_strips())
+
+    room(shown, steps, size=(40, 5))
+
+
+def test_the_pane_is_told_which_task_is_under_the_cursor() -> None:
+    moved: list[str] = []
+
+    class Telling(Room):
+        def on_cursor_moved(self, event: CursorMoved) -> None:
+            moved.append(event.task.id if event.task else "")
+
+    shown = Feed(still(), still=0)
+    happened(shown.model, 2)
+    put(shown.model, "t0.available")
+
+    async def run() -> None:
+        async with Telling(shown).run_test() as pilot:
+            shown.go(1)
+            await pilot.pause()
+            shown.go(0)
+            await pilot.pause()
+
+    asyncio.run(run())
+    assert moved == ["t0", ""]
+
+
+def foul() -> BoardModel:
+    """A model that has every case in every field."""
+    model = still()
+    for n, text in enumerate(hostile.CASES.values()):
+        owner, host = text[:256], text[:255]
+        claim(model, f"c{n}", owner, host, beats=(500,) if n % 2 else (50, 45, 40, 35))
+        model.note(event(text[:300], text[:300], text, text, text, text[:2000]))
+        model.note(event("reap", text, f"r.claimed-by-{text[:100]}", "r.available", text, text))
+        ident = hostile.as_id(text)
+        if ident is not None:
+            put(model, f"{escape(ident)}.f{n + 1}a5.available")
+            model.note(event("fail", ident, reason=text[:3000]))
+    return model
+
+
+@pytest.mark.parametrize("size", [(40, 12), (80, 24), (200, 60)])
+@pytest.mark.parametrize("kind", ["feed", "owners", "problems"])
+def test_no_hostile_text_gets_onto_the_screen(kind: str, size: tuple[int, int]) -> None:
+    model = foul()
+    made: dict[str, Shown[Any]] = {
+        "feed": Feed(model, still=0),
+        "owners": Owners(model, still=0),
+        "problems": Problems(model, CONFIG),
+    }
+    shown = made[kind]
+    if isinstance(shown, Problems):
+        texts = hostile.CASES.values()
+        shown.check.findings = tuple(Finding("double", text, text) for text in texts)
+        shown.check.trouble = hostile.CASES["OSC 52"]
+
+    async def steps(app: Room, pilot: Pilot[None]) -> None:
+        last = ""
+        while shown.cursor_key != last:
+            last = shown.cursor_key
+            for strip in app.screen._compositor.render_strips():
+                assert not hostile.forbidden(strip.text)
+                assert strip.cell_length == size[0]
+            shown.enter()
+            shown.page(1)
+            await pilot.pause()
+        assert not any(hostile.forbidden(notice, but="\n") for notice in app.notices)
+
+    room(shown, steps, size=size)

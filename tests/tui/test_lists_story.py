@@ -1,0 +1,173 @@
+"""What happened, in words, and which events pass a filter."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import pytest
+
+from dibs import Event
+from dibs.filters import parse
+from dibs_tui.model.board import Test
+from dibs_tui.model.story import KEPT, Tape, entry_of, story
+from tests.tui import hostile
+from tests.tui.listed import NOW, SECOND, event
+
+C1, C2 = "a.f4.web-3-0000000001", "a.f4a2.web-3-0000000002"
+
+
+def told(happened: Event, began: float = 0.0) -> str:
+    """The sentence."""
+    found = story(happened, began)
+    reason = f": {found.reason}" if found.reason else ""
+    return f"{found.glyph} {found.verb} {found.rest}{reason}".rstrip()
+
+
+# What happened
+
+
+@pytest.mark.parametrize(
+    ("happened", "sentence"),
+    [
+        (event("add", "a", "", "a.available", "ada@h"), "+ added by ada@h"),
+        (event("add", "a", "", "a.f0p9.available", "ada@h"), "+ added by ada@h, priority 9"),
+        (event("claim", "a", "a.available", f"{C1}.claimed", "web-3", "job 7"),
+         "● claimed by web-3 #4: job 7"),
+        (event("claim", "a", "a.free", f"{C1}.held", "web-3"), "◆ lock taken by web-3 #4"),
+        (event("resume", "a", "", f"{C1}.claimed", "web-3"), "● claimed again by web-3 #4"),
+        (event("done", "a", f"{C1}.claimed", f"done/{C1}", "web-3"), "✓ done by web-3"),
+        (event("fail", "a", f"{C1}.claimed", "a.f4a1.available", "web-3", "no disk"),
+         "✗ failed by web-3, waits again after 1 attempt: no disk"),
+        (event("fail", "a", f"{C1}.claimed", f"failed/{C2}", "web-3"),
+         "✗ failed by web-3, set apart after 2 attempts"),
+        (event("release", "a", f"{C1}.claimed", "a.f4.available", "web-3"),
+         "○ given back by web-3"),
+        (event("release", "a", f"{C1}.held", "a.f4.free", "web-3"), "◇ lock released by web-3"),
+        (event("reap", "a", f"{C1}.claimed", "a.f4a1.available", "j@h", "silent for 99 s, ttl 9 s"),
+         "▲ expired: web-3 was silent for 99 s, ttl 9 s; waits again after 1 attempt"),
+        (event("reap", "a", f"{C1}.held", "a.f4.free", "j@h", "silent for 99 s, ttl 9 s"),
+         "▲ expired: web-3 was silent for 99 s, ttl 9 s; free again"),
+        (event("reap", "a", "a.claimed", "a.available", "j@h", "silent for 99 s, ttl 9 s"),
+         "▲ expired: its holder was silent for 99 s, ttl 9 s; free again"),
+        (event("reap", "a", "a.f0.dibs-0000000001.claimed", "a.available", "j@h", "its taker died"),
+         "▲ expired: its taker died; free again"),
+        (event("force-release", "a", f"{C1}.claimed", "a.f4.available", "ada@h", "hung"),
+         "» force-released by ada@h, web-3 had it: hung"),
+        (event("requeue", "a", f"failed/{C2}", "a.f4.available", "ada@h", "new disk"),
+         "» requeued by ada@h: new disk"),
+        (event("park", "a", "a.available", f"failed/{C1}", "ada@h", "later"),
+         "» parked by ada@h: later"),
+        (event("prioritise", "a", "a.available", "a.f0p9.available", "ada@h", "5 → 9"),
+         "» priority changed by ada@h: 5 → 9"),
+        (event("undo", "a", f"failed/{C1}", "a.available", "ada@h", "of park"),
+         "» taken back: the park, by ada@h"),
+        (event("forget", "a", "", "", "ada@h"), "» forgotten by ada@h, its id is free again"),
+        (event("purge", "a", f"done/{C1}", "", "ada@h"),
+         "» purged by ada@h, its payload is removed"),
+        (event("ponder", "a", "", "", "ada@h", "why"), "? ponder by ada@h: why"),
+        (event("", "a"), "? something by somebody"),
+    ],
+)  # fmt: skip
+def test_each_verb_has_its_sentence(happened: Event, sentence: str) -> None:
+    assert told(happened) == sentence
+
+
+def test_the_end_of_a_claim_tells_how_long_it_lasted_where_its_beginning_was_heard() -> None:
+    begin = event("claim", "a", "a.available", f"{C1}.claimed", "web-3", ago=50)
+    end = event("done", "a", f"{C1}.claimed", f"done/{C1}", "web-3", ago=8)
+    tape = Tape()
+    tape.catch_up(deque([end, begin]), None, 0)
+    assert told(end, tape.began(end)) == "✓ done by web-3 after 42s"
+    assert tape.began(event("done", "a", "b.claimed")) == 0
+
+
+@pytest.mark.parametrize("text", hostile.CASES.values(), ids=hostile.CASES.keys())
+def test_no_hostile_text_gets_into_a_sentence(text: str) -> None:
+    verbs = ("add", "claim", "done", "fail", "release", "reap", "force-release", "undo", "purge")
+    for verb in (*verbs, text):
+        found = story(Event(1.0, verb, text, text[:3000], text[:3000], text, text))
+        for part in (found.verb, found.rest, found.reason):
+            assert not hostile.forbidden(part)
+            assert len(part) < 1000
+
+
+@pytest.mark.parametrize(
+    ("happened", "passing", "failing"),
+    [
+        (event("claim", "a", "a.available", f"{C1}.claimed", "Web 3", "pr 17"),
+         ["owner^=Web", "state=claimed", "fence=4", "metadata~17", "kind=task", "a"],
+         ["state=available", "owner=web-3", "kind=lock"]),
+        (event("reap", "a", f"{C2}.claimed", f"failed/{C2}", "j@h1"),
+         ["owner=web-3", "state=failed", "attempts=2", "host=h1"], ["owner=j@h1"]),
+        (event("requeue", "a", f"failed/{C2}", "a.f4.available", "ada@h1"),
+         ["owner=web-3", "state=available", "attempts=0"], ["owner~ada"]),
+        (event("add", "room/7", "", "room=2F7.f0p9.free", "ada@h1", ago=120),
+         ["owner=ada@h1", "state=free", "kind=lock", "age>1m", "age<3m", "priority=9", "room"],
+         ["age>3m", "held>1s"]),
+        (event("purge", "a", f"done/{C1}", "", "ada@h1"),
+         ["state=gone", "fence=4"], ["state=done"]),
+    ],
+)  # fmt: skip
+def test_the_terms_of_the_filter_read_events_too(
+    happened: Event, passing: list[str], failing: list[str]
+) -> None:
+    row = entry_of(happened, NOW.fs / SECOND)
+    assert [term for term in passing if not parse([term])(row)] == []
+    assert [term for term in failing if parse([term])(row)] == []
+
+
+class Feed:
+    """A journal that goes on, and a tape of it."""
+
+    def __init__(self) -> None:
+        self.feed: deque[Event] = deque(maxlen=KEPT)
+        self.tape = Tape()
+        self._number = 0
+
+    def happen(self, times: int = 1) -> None:
+        for _ in range(times):
+            self.feed.appendleft(event("claim", f"t{self._number}", by=f"w{self._number % 2}"))
+            self._number += 1
+
+    def ids(self, test: Test | None = None, *, anew: bool = False) -> list[str]:
+        self.tape.catch_up(self.feed, test, 0, anew=anew)
+        return [happened.id for _, happened in self.tape.told]
+
+
+EVEN = parse(["owner=w0"])
+
+
+def test_the_newest_stands_first_and_what_came_is_added_once() -> None:
+    journal = Feed()
+    assert journal.ids() == []
+    journal.happen(2)
+    assert journal.ids() == ["t1", "t0"]
+    assert journal.ids() == ["t1", "t0"]
+    journal.happen()
+    assert journal.ids() == ["t2", "t1", "t0"]
+
+
+def test_the_key_of_an_event_stays_its_own_through_filters_and_news() -> None:
+    journal = Feed()
+    journal.happen(5)
+    journal.ids()
+    before = {happened.id: key for key, happened in journal.tape.told}
+    journal.happen(2)
+    assert journal.ids(EVEN) == ["t6", "t4", "t2", "t0"]
+    keys = {happened.id: key for key, happened in journal.tape.told}
+    assert len({*keys.values()}) == 4
+    assert journal.ids(EVEN, anew=True) == ["t6", "t4", "t2", "t0"]
+    assert journal.ids() == ["t6", "t5", "t4", "t3", "t2", "t1", "t0"]
+    keys |= {happened.id: key for key, happened in journal.tape.told}
+    assert {ident: keys[ident] for ident in before} == before
+
+
+def test_what_the_feed_has_dropped_is_not_told_any_more() -> None:
+    journal = Feed()
+    journal.happen(10)
+    journal.ids(EVEN)
+    journal.happen(KEPT - 4)
+    assert len(journal.ids(EVEN)) == KEPT // 2
+    journal.happen(2 * KEPT)
+    assert len(journal.ids()) == KEPT
+    assert journal.ids()[0] == journal.feed[0].id
