@@ -18,6 +18,7 @@ from dibs.errors import StorageError, storage_error
 from dibs.evidence import Verdict, judge
 from dibs.names import CLAIMED, DONE, FAILED, HELD, Task
 from dibs.pulses import Pulses
+from dibs.store import CLAIMS
 
 if TYPE_CHECKING:
     from dibs.facts import Facts
@@ -167,6 +168,14 @@ class View:
             with suppress(OSError):
                 found[name] = self._store.port.stat(name).ctime
         return found
+
+    def lone(self, stems: Iterable[str]) -> list[str]:
+        """Those of these claims' stems whose record or lock lies there; one or two looks each."""
+        return [
+            stem
+            for stem in stems
+            if self._store.look(f"{CLAIMS}/{stem}") or self._store.look(f"{stem}.lock")
+        ]
 
     def judge(self, facts: Facts, now: Sample, exact: bool) -> Verdict:
         """Whether a claim's holder is dead, expired, alive, or nobody can tell."""

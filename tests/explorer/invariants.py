@@ -128,8 +128,8 @@ class Law:
         if task is None:
             return None
         mine = history.get(("granted", task.stem)) == step.actor or task.take
-        if role == OPERATOR and step.call[0] == "rename" and not mine:
-            acted = history.get(("acts", step.actor))
+        acted = history.get(("acts", step.actor))
+        if (role == OPERATOR or acted) and step.call[0] == "rename" and not mine:
             if path != acted:
                 return f"I5: {step.actor} acts on {acted} and moved {path}"
         if role == OPERATOR and task.plain and step.call[0] == "rename":

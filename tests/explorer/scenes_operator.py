@@ -5,10 +5,10 @@ from __future__ import annotations
 from dibs import acts, locks
 
 from .desk import Desk
-from .invariants import OPERATOR, SHELL
+from .invariants import JANITOR, OPERATOR, SHELL
 from .scenario import Faults
 from .scene import Part, Play, scene
-from .scenes_claims import MINE, REAPER, beats, held, holder, one, renames, works
+from .scenes_claims import MINE, REAPER, beats, held, holder, one, renames, stale, works
 from .simdisk import SimWorld
 
 CLAIMED = f"{MINE}.claimed"
@@ -16,6 +16,11 @@ CLAIMED = f"{MINE}.claimed"
 
 def forces(desk: Desk) -> None:
     desk.act(acts.force_release, CLAIMED, "stuck")
+
+
+def _reaps(desk: Desk) -> None:
+    """As exact as an operator, and as patient as a janitor."""
+    desk.act(acts.reap_claim, CLAIMED)
 
 
 def _parks(name: str) -> Play:
@@ -61,6 +66,30 @@ RELEASE = scene(
     held,
     [Part("ann", holder(Desk.release)), Part("op", forces, OPERATOR), Part("bob", beats)],
     Faults(lost=1),
+)
+REAP = scene(
+    "an operator reaps exactly one claim",
+    held,
+    [
+        Part("ann", holder(Desk.beat, Desk.done)),
+        Part("op", _reaps, JANITOR),
+        Part("bob", works),
+    ],
+    Faults(lost=1, late=1, crashes=1, total=1, advances=2, advance_by=(6.0, 11.0)),
+    strikes=renames,
+)
+REAP_PASSED = scene(
+    "an operator reaps a claim that a janitor and another operator see as well",
+    stale,
+    [
+        Part("op", _reaps, JANITOR),
+        Part("oz", forces, OPERATOR),
+        REAPER,
+        Part("bob", beats),
+    ],
+    Faults(lost=1),
+    mode="bounded",
+    preemptions=2,
 )
 PARK = scene(
     "an operator parks a claim and lets it wait again",
@@ -136,4 +165,7 @@ CROWD = scene(
     Faults(crashes=1, lost=1, late=1, torn=1, total=2, advances=2, advance_by=(9.0, 11.0)),
     mode="random",
 )
-SCENARIOS = [FORCE, RELEASE, PARK, OFFERED, PRIORITY, RESUME, RESUME_TEXT, TWICE, CROWD]
+SCENARIOS = [
+    *(FORCE, RELEASE, REAP, REAP_PASSED, PARK, OFFERED, PRIORITY),
+    *(RESUME, RESUME_TEXT, TWICE, CROWD),
+]

@@ -91,6 +91,14 @@ def _forces(desk: Desk) -> None:
         acts.force_release(desk.store, facts.sight, "stuck")
 
 
+def _reaps_what_it_saw(desk: Desk) -> None:
+    """The same, if the claim is silent."""
+    facts = facts_of(desk.store, task("t.claimed"))
+    if facts is not None:
+        desk.port.note(("acts", "t.claimed"))
+        acts.reap_claim(desk.store, facts.sight)
+
+
 LIFE = scene(
     "a plain worker's life, and a janitor",
     lambda world: board(world, "t.available"),
@@ -195,6 +203,18 @@ FORCED = scene(
     plain=("t",),
     mode="bounded",
 )
+REAPED = scene(
+    "an operator reaps exactly one plain claim",
+    lambda world: board(world, "t.available"),
+    [
+        Part("ann", lambda d: works(d, beats=1), SHELL),
+        Part("op", _reaps_what_it_saw, JANITOR),
+        BOB,
+    ],
+    Faults(advances=1, advance_by=(21.0,)),
+    plain=("t",),
+    mode="bounded",
+)
 COUNTED = scene(
     "a plain task that was handed back too often",
     _often,
@@ -216,5 +236,5 @@ FLEET = scene(
 SCENARIOS = [
     *(WAKES, ZOMBIE, HOSTED, OFFERED_ANEW, TAKER_AND_WORKER, COUNTED),
     *(LIFE, SECOND_JANITOR, SECOND_WITH_LOCK, PLAIN_REAPER, CLAIMED_ANEW),
-    *(DEAD_TAKER, DEAD_TAKER_ASIDE, FORCED, FLEET),
+    *(DEAD_TAKER, DEAD_TAKER_ASIDE, FORCED, REAPED, FLEET),
 ]

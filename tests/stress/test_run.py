@@ -232,8 +232,9 @@ def test_a_service_manager_that_tells_everybody_at_once_costs_no_attempt(place: 
 
 def test_work_that_was_finished_when_the_run_was_told_to_end_is_committed(place: Site) -> None:
     place.board.add("a")
-    run = place.run("--ttl", "20", *place.python("if os.fork(): os._exit(0)\n" + IGNORES +
-                                                 "note('left')\ntime.sleep(60)"))  # fmt: skip
+    program = "command = os.getpid()\nif os.fork(): os._exit(0)\n"
+    program += "while os.getppid() == command: time.sleep(0.001)\nnote('left')\ntime.sleep(60)"
+    run = place.run("--ttl", "20", *place.python(IGNORES + program))
     place.pid("left")
     run.send_signal(signal.SIGTERM)  # while what it left behind is being ended
     ended(run, 143)

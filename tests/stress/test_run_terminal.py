@@ -6,27 +6,42 @@ import fcntl
 import os
 import select
 import signal
+import sys
 import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.stress.running import DIBS, ENV, PATIENCE, Site, alive, site, until
 
+SLOW = """\
+import os, sys, time
+from dibs.cli import main
+from dibs.run.terminal import Terminal
+lend = Terminal.lend
+def slow(self, pid):
+    while not os.path.exists(sys.argv[1]):
+        time.sleep(0.005)
+    return lend(self, pid)
+Terminal.lend = slow
+raise SystemExit(main(sys.argv[2:]))
+"""
+"""A `dibs` that lends the terminal only when the file that it is told of is there."""
+
 
 class Screen:
     """A run in a session of its own on a pseudo-terminal, under a parent that acts as its shell."""
 
-    def __init__(self, place: Site, *argv: str) -> None:
+    def __init__(self, place: Site, *argv: str, dibs: Sequence[str] = DIBS) -> None:
         self.seen = b""
         self.keys, tty = os.openpty()
         self.modes = termios.tcgetattr(tty)
         self.shell = os.fork()
         if not self.shell:
             try:
-                self._be_shell(tty, [*DIBS, "-d", str(place.path), "run", *argv], place.notes)
+                self._be_shell(tty, [*dibs, "-d", str(place.path), "run", *argv], place.notes)
             finally:
                 os._exit(99)
         os.close(tty)
@@ -133,12 +148,45 @@ def test_ctrl_c_interrupts_the_command_and_gives_the_claim_back(
     assert place.reasons("a", "release") == ["interrupted from the keyboard"]
 
 
-@pytest.mark.skip(
-    reason="KNOWN FAULT, open: ctrl+c in the first milliseconds of a command is sometimes missed"
-)
 def test_ctrl_c_on_a_command_that_dies_of_it(place: Site, screens: list[Screen]) -> None:
-    screens.append(screen := Screen(place, "--", "sh", "-c", "echo up; sleep 60"))
+    # Not `sh -c "…; sleep 60"`: dash drops a SIGINT that comes between its vfork and the exec.
+    program = (
+        "signal.signal(signal.SIGINT, signal.SIG_DFL)\nprint('up', flush=True)\ntime.sleep(60)"
+    )
+    screens.append(screen := Screen(place, *place.python(program)))
     screen.wait("up")
+    screen.type(b"\x03")
+    screen.wait("shell: 130")
+    assert place.state("a").name == "a.f1.available"
+
+
+def test_ctrl_c_before_the_command_has_the_terminal_is_passed_on_to_it(
+    place: Site, screens: list[Screen]
+) -> None:
+    program = (
+        "signal.signal(signal.SIGINT, lambda *_: (note('asked', 'once'), os._exit(130)))\n"
+        "print('up', flush=True)\ntime.sleep(60)"
+    )
+    lend = place.notes / "lend"
+    slow = (sys.executable, "-c", SLOW, str(lend))
+    screens.append(screen := Screen(place, "--loop", *place.python(program), dibs=slow))
+    screen.wait("up")
+    screen.type(b"\x03")
+    screen.wait("^C")  # the terminal shows it when it has been sent
+    lend.touch()
+    screen.wait("shell: 130")
+    assert place.note("asked") == "once"
+    assert place.state("a").name == "a.f1.available"
+    assert place.reasons("a", "release") == ["interrupted from the keyboard"]
+
+
+@pytest.mark.parametrize("after", [0.0, 0.002, 0.005, 0.01, 0.02, 0.04])
+def test_ctrl_c_while_a_command_starts_is_heard_by_run_or_command(
+    place: Site, screens: list[Screen], after: float
+) -> None:
+    screens.append(screen := Screen(place, "--", "sleep", "60"))
+    screen.wait("dibs: acquired a.f1.")
+    time.sleep(after)  # the terminal is handed over about here
     screen.type(b"\x03")
     screen.wait("shell: 130")
     assert place.state("a").name == "a.f1.available"

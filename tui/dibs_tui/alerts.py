@@ -27,6 +27,7 @@ class Alerts:
         self._due = 0.0
         self._gathered: dict[str, int] = {}
         self._trouble = ""
+        self._back = 0
         self._running: list[subprocess.Popen[bytes]] = []
 
     def seen(self, seen: Seen, model: BoardModel) -> None:
@@ -34,6 +35,9 @@ class Alerts:
         if not model.whole or not seen.whole:
             return
         self._gather("stale", sum(verdict is not None for verdict in seen.stale.values()))
+        back = len(model.aftermath.back)
+        self._gather("came back", max(0, back - self._back))
+        self._back = back
         self._gather("failed", sum(task.state == "failed" for task in seen.came))
 
     def tick(self, status: Status) -> None:

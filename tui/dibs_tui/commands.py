@@ -88,6 +88,10 @@ def _commands() -> Iterator[Command]:
     ):
         yield Command(ident, keys, title, group, text, footer, destructive=True)
     yield Command("unlock", (), "unlock", group, "Leave the read-only mode for five minutes.")
+    yield Command(
+        "brake", (), "release the brake", group,
+        "Let acts on many through although the storage is a suspect.",
+    )  # fmt: skip
 
     group = "screen"
     yield Command("compact", ("ctrl+e",), "compact", group, "No frames and one line of head.")

@@ -41,6 +41,8 @@ class Follower:
         self._view = view
         self._facts: dict[str, Facts] = {}
         self._stale: dict[str, Verdict] = {}
+        self._ghosts: tuple[str, ...] = ()
+        self._probe = 0.0
         self._untold_facts: dict[str, Facts] = {}
         self._untold_stale: dict[str, Verdict | None] = {}
         self._ends: list[tuple[int, str]] = []
@@ -112,7 +114,7 @@ class Follower:
         self._scan_if_due(start)
         self._look_at(self._due_claims(start))
         events = self._events() if self._news or not self.live else ()
-        if events or self._untold_facts or self._untold_stale:
+        if events or self._untold_facts or self._untold_stale or self._ghosts:
             self._report(self._seen(events=tuple(events)))
         self._look_for_oldest(start)
 
@@ -149,11 +151,14 @@ class Follower:
         """What was found, with all that was gathered and not yet told."""
         facts, self._untold_facts = self._untold_facts, {}
         stale, self._untold_stale = self._untold_stale, {}
+        ghosts, self._ghosts = self._ghosts, ()
         return Seen(
             facts=facts,
             stale=stale,
             now=self._now,
             exact=self.exact,
+            ghosts=ghosts,
+            probe=self._probe,
             strangers=len(self._view.strangers),
             **found,
         )
@@ -163,6 +168,10 @@ class Follower:
     def _due_claims(self, start: float) -> list[Task]:
         """The claims to look at now: beaten, perhaps silent for too long, or all now and then."""
         live = self._view.live
+        over = [
+            stem for stem in self._beaten if not {f"{stem}.claimed", f"{stem}.held"} & live.keys()
+        ]
+        self._ghosts = tuple(self._view.lone(over))
         if start - self._claims_at >= (_AGAIN if self.live else 0.0):
             self._beaten.clear()
             return list(live.values())
@@ -196,8 +205,10 @@ class Follower:
 
     def _read_clock(self) -> None:
         self.on_touch()
+        start = time.monotonic()
         self._now, self.exact = self._view.now(self._facts.values())
         self._clock_at = time.monotonic()
+        self._probe = self._clock_at - start
 
     # What happened
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
@@ -305,6 +306,8 @@ class Hand:
         elif any(table.marks for table in screen.tables.values()):
             for table in screen.tables.values():
                 table.mark(list(table.marks.values()), on=False)
+        elif screen.model.aftermath.back:
+            screen.model.aftermath.clear()
         elif screen.table is not None:
             screen.table.leave()
         screen.show()
@@ -335,7 +338,16 @@ class Hand:
 
         if not self.screen.dibs.read_only:
             return "it is not read-only"
-        self.screen.app.push_screen(UnlockScreen())
+        self.screen.app.push_screen(UnlockScreen("unlock", self.screen.dibs.unlock))
+        return None
+
+    def _brake(self) -> str | None:
+        from dibs_tui.screens.unlock import UnlockScreen
+
+        brake = self.screen.model.brake
+        if not brake.why(time.monotonic()):
+            return "it is not on"
+        self.screen.app.push_screen(UnlockScreen("release", brake.unlock))
         return None
 
     def _wall(self) -> None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from dibs.cli import running
 from dibs.cli.grammar import VERBS, parser_of
 
 if TYPE_CHECKING:
     from dibs.cli.say import Voice
 
+_WORDS = {word: verb.text for word, verb in VERBS.items()} | {
+    "run": "work on claims with a command, supervised"
+}
 _WANTS_CLAIM = ("claim", "claim?", "waiting", "ended?")
 _BASH = """\
 _dibs() {
@@ -17,6 +21,7 @@ _dibs() {
   if [ "$COMP_CWORD" -le 1 ]; then
     COMPREPLY=($(compgen -W "%(verbs)s" -- "$word")); return
   fi
+  [[ " ${COMP_WORDS[*]:0:$COMP_CWORD} " != *" -- "* ]] || return
   case "$verb" in
 %(cases)s
   esac
@@ -35,12 +40,13 @@ def completion(voice: Voice, args: argparse.Namespace) -> int:
 
 def options(word: str) -> list[str]:
     """The long options of a verb."""
-    return [o for a in parser_of(word)._actions for o in a.option_strings if o.startswith("--")]
+    parser = running.parser() if word == "run" else parser_of(word)
+    return [o for a in parser._actions for o in a.option_strings if o.startswith("--")]
 
 
 def _wants(word: str) -> str:
     """What a verb's argument is: a claim, an id, or nothing that could be listed."""
-    wanted = VERBS[word].options.split()
+    wanted = VERBS[word].options.split() if word in VERBS else ["id?"]
     if any(option in _WANTS_CLAIM for option in wanted):
         return "claim"
     return "id" if {"id", "id?", "name"} & set(wanted) else ""
@@ -48,22 +54,21 @@ def _wants(word: str) -> str:
 
 def _bash(text: str) -> str:
     cases = []
-    for word in VERBS:
+    for word in _WORDS:
         listed = f"$({_LIST % _wants(word)}) " if _wants(word) else ""
         words = f"{listed}{' '.join(options(word))}"
         cases.append(f'    {word}) COMPREPLY=($(compgen -W "{words}" -- "$word")) ;;')
-    return text % {"verbs": " ".join([*VERBS, "run"]), "cases": "\n".join(cases)}
+    return text % {"verbs": " ".join(_WORDS), "cases": "\n".join(cases)}
 
 
 def _fish() -> str:
     lines = []
-    for word, verb in VERBS.items():
-        text = verb.text.replace("'", "")
+    for word, text in _WORDS.items():
+        text = text.replace("'", "")
         lines.append(f"complete -c dibs -n __fish_use_subcommand -a {word} -d '{text}'")
-        seen = f"-n '__fish_seen_subcommand_from {word}'"
+        seen = f"-n '__fish_seen_subcommand_from {word}; and not contains -- -- (commandline -opc)'"
         lines += [f"complete -c dibs {seen} -l {option[2:]}" for option in options(word)]
         if _wants(word):
             listed = (_LIST % _wants(word)).replace("'", "\\'")
             lines.append(f"complete -c dibs {seen} -f -a '({listed})'")
-    lines.append("complete -c dibs -n __fish_use_subcommand -a run -d 'work on claims, supervised'")
     return "\n".join(lines) + "\n"

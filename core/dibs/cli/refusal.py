@@ -57,6 +57,6 @@ def _printed(task: Task) -> str:
 
 
 def status(error: DibsError) -> str:
-    """The one stable word of a refusal: its type's name, in lower case with dashes."""
-    name = type(error).__name__
+    """The one stable word of a refusal: its public type's name, in lower case with dashes."""
+    name = next(c.__name__ for c in type(error).__mro__ if c.__module__ == DibsError.__module__)
     return "".join(f"-{c.lower()}" if c.isupper() and n else c.lower() for n, c in enumerate(name))

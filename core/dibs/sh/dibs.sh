@@ -651,15 +651,15 @@ dibs_mine() {
   dibs_die 2 "'$1' is not the exact name of a claim, and DIBS_CLAIM holds none of that id"
 }
 
-dibs_lost() { # [VERB]: leaves a trace for operators, and ends
+dibs_lost() { # VERB: leaves a trace for operators, and ends
   [ "${DIBS_OWNER:-}" ] || owner=$folded
-  dibs_journal refused "$stem" "" "$owner" "${1:-$dibs_verb}"
+  dibs_journal refused "$stem" "" "$owner" "$1"
   dibs_die 5 "$stem is no longer yours; stop"
 }
 
 # Until when the lease runs for its owner. Whoever has no deadline in memory reads the age from the
 # disk; so does one whose deadline has passed, as a process beside it may have beaten.
-dibs_until() { # LEASE
+dibs_until() { # LEASE VERB
   dibs_boot
   start=$boot until=${1#"$stem "} part=5
   if [ "$until" != "$1" ]; then
@@ -668,7 +668,7 @@ dibs_until() { # LEASE
   fi
   dibs_learn
   dibs_facts "$stem"
-  case $? in 1) dibs_lost ;; 2) dibs_die 5 "$stem: the disk does not answer; stop" ;; esac
+  case $? in 1) dibs_lost "$2" ;; 2) dibs_die 5 "$stem: the disk does not answer; stop" ;; esac
   dibs_clock
   age=$((now - beat))
   [ $age -ge 0 ] || age=0
@@ -679,21 +679,21 @@ dibs_until() { # LEASE
 
 dibs_verify() { # CLAIM LEASE
   dibs_mine "$1"
-  dibs_until "$2"
+  dibs_until "$2" verify
   dibs_there "$stem.claimed"
-  case $? in 0) ;; 1) dibs_lost ;; *) dibs_die 5 "$stem: the disk does not answer; stop" ;; esac
+  case $? in 0) ;; 1) dibs_lost verify ;; *) dibs_die 5 "$stem: the disk does not answer; stop" ;; esac
 }
 
 dibs_beat() { # CLAIM LEASE: prints the new lease
   dibs_mine "$1"
-  dibs_until "$2"
+  dibs_until "$2" beat
   f=.dibs/claims/$stem
   while :; do
     beaten=
     dibs_touch "$f" && [ -e "./$f" ] && beaten=1
     dibs_there "$stem.claimed"
     case $? in
-      1) dibs_lost ;;
+      1) dibs_lost beat ;;
       0) [ -z "$beaten" ] || break
         [ -e "./$f" ] || [ -L "./$f" ] || {
           [ "${DIBS_OWNER:-}" ] || owner=$folded

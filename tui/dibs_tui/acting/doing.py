@@ -16,7 +16,7 @@ class Outcome(NamedTuple):
 
     sight: Sight
     word: str
-    """`done`, `changed`, `gone`, `refused` because it may be alive, `error`, or `left` where the plan was stopped before."""
+    """`done`, `changed`, `gone`, `refused` because it may be alive, `error`, or `left` undone."""
     text: str
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from dibs_tui.acting.doing import Outcome
 from dibs_tui.acting.hands import settled
 from dibs_tui.acting.plan import ACTS, Act, Sight, fitting
+from dibs_tui.widgets.listing import Shown
 
 if TYPE_CHECKING:
     from dibs import Task
@@ -31,8 +33,11 @@ class Operator:
         if isinstance(where, str):
             return where
         acts = [ACTS["requeue"], ACTS["reap"]] if command == "requeue" else [ACTS[command]]
+        suspect = self._screen.model.brake.why(time.monotonic())
         for act in acts:
             chosen = fitting(act, sights)
+            if len(chosen) > 1 and suspect and act.id in ("force-release", "reap", "park"):
+                return f"locked: {suspect}; the palette has `release the brake`"
             if chosen:
                 self._open(act, chosen)
                 return None
@@ -54,8 +59,10 @@ class Operator:
         screen = self._screen
         table = screen.table if screen.view not in ("problems", "owners", "feed") else None
         if table is None:
-            task = screen.hand.task()
-            return ((self._sight(task),), None) if task else ((), "there is no task here")
+            found = screen.hand.list_of(screen.view)
+            tasks = found.cursor_tasks if isinstance(found, Shown) else ()
+            why = None if tasks else "there is no task under the cursor"
+            return tuple(self._sight(task) for task in tasks), why
         marked = [t for shown in screen.shown_tables for t in shown.marks.values()]
         if marked:
             return tuple(self._sight(task) for task in marked), None

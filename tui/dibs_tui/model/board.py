@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from dibs import Entry, Event, Facts, Sample, Task, Verdict
 from dibs.entries import entry
+from dibs_tui.model.aftermath import Aftermath
+from dibs_tui.model.brake import Brake
 from dibs_tui.model.columns import COLUMNS
 from dibs_tui.model.line import Line
 from dibs_tui.model.oldest import Oldest
@@ -69,6 +71,8 @@ class BoardModel:
         self.exact = True
         self._listings: list[Listing] = []
         self._flashes: dict[str, float] = {}
+        self.aftermath = Aftermath()
+        self.brake = Brake()
         self._stale_locks = 0
         self._sample = Sample(0, 0)
 
@@ -177,6 +181,9 @@ class BoardModel:
         """Take over what was found; whether any roll has to be made anew."""
         if seen.now is not None:
             self._sample, self.exact = seen.now, seen.exact
+            if seen.exact:
+                self.brake.sampled(seen.now.fs, seen.now.boot, time.monotonic())
+        self.brake.probed(seen.probe, time.monotonic())
         was_whole, self.whole = self.whole, seen.whole
         self.strangers = seen.strangers
         for name, at in seen.since.items():
@@ -197,14 +204,29 @@ class BoardModel:
         self.failing.update({t.name: t for t in seen.came if t.attempts and t.state != "done"})
         for event in seen.events:
             self.note(event)
+        for stem in seen.ghosts:
+            self.aftermath.heard(stem, self.now.fs / 1e9, self.held())
         return anew
+
+    def held(self) -> Iterable[Task]:
+        """What is held now."""
+        return (facts.task for facts in self.facts.values())
 
     def _judge(self, name: str, verdict: Verdict | None) -> None:
         was = self.stale.pop(name, None) is not None
         if verdict is not None:
             self.stale[name] = verdict
+            if not was and self._told:
+                self._fell_silent(name)
         if name.endswith(".held"):
             self._stale_locks += (verdict is not None) - was
+
+    def _fell_silent(self, name: str) -> None:
+        facts = self.facts.get(name)
+        host = facts.record.host if facts is not None and facts.record is not None else ""
+        if host:
+            live = sum(self.counts[state] for state in _LIVE)
+            self.brake.fell_silent(host, time.monotonic(), live)
 
     def _move(self, seen: Seen, *, rolls: bool, flash: bool) -> None:
         until = time.monotonic() + _FLASH
@@ -240,6 +262,8 @@ class BoardModel:
         """Something that happened, by the journal or as it was seen."""
         self.feed.appendleft(event)
         self.rates.note(event.verb, event.at)
+        known = self.facts.get(event.src)
+        self.aftermath.note(event, known.ttl if known is not None else None, self.held())
         if event.verb in ("fail", "park", "reap") and event.reason:
             while len(self.reasons) >= _REASONS:
                 del self.reasons[next(iter(self.reasons))]

@@ -63,7 +63,7 @@ class Details:
     def _since(self) -> int | None:
         """When it came to be what it is, where nobody holds it."""
         since = self.model.since.get(self.task.name)
-        told = (e.at for e in self.known.events or () if e.dst == self.task.name)
+        told = (e.at for e in reversed(self.known.events or ()) if e.dst == self.task.name)
         at = next(told, None)
         return since if since is not None or at is None else int(at * 1e9)
 

@@ -23,6 +23,10 @@ class Seen(NamedTuple):
     now: Sample | None = None
     """The board's clock, when it was read."""
     exact: bool = True
+    ghosts: tuple[str, ...] = ()
+    """Claims that were beaten though they are over, by the stem of their names."""
+    probe: float = 0.0
+    """Seconds that the last touch of the probe took."""
     strangers: int = 0
     whole: bool = True
     """False until the first listing of every folder is told."""

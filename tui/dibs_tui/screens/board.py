@@ -228,6 +228,8 @@ class BoardScreen(Screen[None]):
         self._say("#card", card or "")
         banner = self.query_one("#banner", Static)
         words = trouble if card is None else ""
+        if card is None and not words:
+            words = "\n".join([*self.model.aftermath.back.values(), *self._suspicion()][:3])
         if not words and self.paused:
             back = sum(table.held_back for table in self.shown_tables)
             words = f"PAUSED — {back:,} changes held back, the counts go on. p goes on."
@@ -240,6 +242,10 @@ class BoardScreen(Screen[None]):
         if self._said.get(where) != words:
             self._said[where] = words
             self.query_one(where, Static).update(Content(words))
+
+    def _suspicion(self) -> list[str]:
+        why = self.model.brake.why(time.monotonic())
+        return [f"{why}. Acts on many are locked."] if why else []
 
     @on(AgesWanted)
     def _ages_wanted(self, event: AgesWanted) -> None:

@@ -1,7 +1,8 @@
-"""Leaving the read-only mode for a while, by a typed word."""
+"""Letting acts through that were locked, by a typed word."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -10,8 +11,6 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
-
-WORD = "unlock"
 
 
 class UnlockScreen(ModalScreen[None]):
@@ -25,18 +24,20 @@ class UnlockScreen(ModalScreen[None]):
     UnlockScreen Input { border: none; height: 1; background: $panel; }
     """
 
+    def __init__(self, word: str, unlock: Callable[[], object]) -> None:
+        super().__init__()
+        self._word = word
+        self._unlock = unlock
+
     def compose(self) -> ComposeResult:
         """The question and a line."""
         with Vertical() as box:
-            box.border_title = Content("read-only")
-            yield Static(Content(f"Type `{WORD}` to act on tasks for five minutes."))
+            box.border_title = Content("locked")
+            yield Static(Content(f"Type `{self._word}` to go on; Esc leaves it locked."))
             yield Input(compact=True)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """The word is enough."""
-        if event.value == WORD:
-            from dibs_tui.app import DibsApp
-
-            assert isinstance(self.app, DibsApp)
-            self.app.unlock()
+        if event.value == self._word:
+            self._unlock()
             self.dismiss()

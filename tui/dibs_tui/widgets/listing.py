@@ -99,6 +99,12 @@ class Shown(ScrollView, Generic[Row], can_focus=True):
         """The task that the row under the cursor is about."""
         return None
 
+    @property
+    def cursor_tasks(self) -> tuple[Task, ...]:
+        """All that an act on the row under the cursor is about."""
+        task = self.cursor_task
+        return () if task is None else (task,)
+
     def step(self, by: int) -> None:
         """Move the cursor by so many lines."""
         self._move(self._line + by, 1 if by > 0 else -1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
+from dibs import Task
 from dibs_tui.ages import short
 from dibs_tui.messages import FilterAsked
 from dibs_tui.model.board import BoardModel
@@ -83,6 +84,15 @@ class Owners(Shown[Line]):
             return "·"
         usual, off = holder.cadence / 1e9, spread(self.model, holder) / 1e9
         return f"{_span(usual)}" + (f" ±{_span(off)}" if off >= 0.05 else "")
+
+    @property
+    def cursor_tasks(self) -> tuple[Task, ...]:
+        """Everything that the holder holds."""
+        row = self.cursor_row
+        if row is None or row.holder is None:
+            return ()
+        facts = self.model.facts
+        return tuple(facts[name].task for name in row.holder.claims if name in facts)
 
     def title(self) -> str:
         """How many there are."""
