@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 
 import dibs
 from dibs.names import AVAILABLE, CLAIMED, FREE, HELD
+from tests.core.tools import Movable
+
+
+class AgingDisk(Movable):
+    """A disk on which waiting ages the folders instead of moving the clocks."""
+
+    def sleep(self, seconds: float) -> None:
+        for folder in ("", "done", "failed"):
+            path = os.path.join(self.root, folder)
+            status = os.stat(path)
+            os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns - 10**10))
 
 
 @dataclass

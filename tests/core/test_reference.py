@@ -24,8 +24,8 @@ from hypothesis.stateful import (
 import dibs
 from dibs.names import AVAILABLE, CLAIMED, FREE, HELD, escape
 from tests.core.conftest import MEMORY
-from tests.core.reference import Entry, Kept, Reference
-from tests.core.tools import Movable, Place, opened
+from tests.core.reference import AgingDisk, Entry, Kept, Reference
+from tests.core.tools import Place, opened
 
 TTL = 120
 LIMIT = 3
@@ -33,16 +33,6 @@ IDENTS = ["a", "b", "v1.2", "é/..", "x\n"]
 LOCKS = ["door", "gate"]
 OFFERED = ["shell-1", "shell-2"]
 OWNERS = ["me", "you", "agent 7/é"]
-
-
-class AgingDisk(Movable):
-    """A disk on which waiting ages the folders instead of moving the clocks."""
-
-    def sleep(self, seconds: float) -> None:
-        for folder in ("", "done", "failed"):
-            path = os.path.join(self.root, folder)
-            status = os.stat(path)
-            os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns - 10**10))
 
 
 class BoardMachine(RuleBasedStateMachine):
@@ -219,6 +209,14 @@ class BoardMachine(RuleBasedStateMachine):
         self.board.force_release(kept.claim.task.name, "stuck")
         self.freed(entry, FREE if entry.state == HELD else AVAILABLE)
 
+    @rule(kept=claims)
+    def reap_exactly(self, kept: Kept) -> None:
+        """Nobody is silent for too long: whoever was has been reaped when the time passed."""
+        with pytest.raises(dibs.Refused) as caught:
+            self.board.reap_claim(kept.claim.task.name, "looks dead")
+        there = self.owns(kept) and kept.entry.live
+        assert isinstance(caught.value, dibs.Changed) is not there
+
     def pick(self, data: st.DataObject, *states: str) -> tuple[Entry, str] | None:
         """One entry in such a state, with its exact name as the board shows it."""
         shown = {
@@ -305,12 +303,12 @@ class BoardMachine(RuleBasedStateMachine):
         self.ref.strangers.add(name)
 
     @precondition(lambda self: self.ref.entries)
-    @rule(seconds=st.sampled_from([50, 130]))
-    def pass_time(self, seconds: int) -> None:
-        self.wait(seconds)
+    @rule(seconds=st.sampled_from([50, 130]), exactly=st.booleans())
+    def pass_time(self, seconds: int, exactly: bool) -> None:
+        self.wait(seconds, exactly=exactly)
 
-    def wait(self, seconds: int) -> None:
-        """Let time pass, and whoever was silent for too long be reaped."""
+    def wait(self, seconds: int, *, exactly: bool = False) -> None:
+        """Let time pass, and whoever was silent for too long be reaped, at once or one by one."""
         self.board.snapshot()
         self.place.world.advance(seconds)
         self.ref.now += seconds
@@ -318,8 +316,9 @@ class BoardMachine(RuleBasedStateMachine):
         snapshot = self.board.snapshot()
         shown = [t for t in snapshot.tasks.values() if snapshot.stale(t.name)]
         assert sorted(t.claim for t in shown) == sorted(e.claim for e in stale)
+        given = tuple(self.board.reap_claim(t.name) for t in shown) if exactly else ()
         reaped = self.board.reap()
-        assert (len(reaped.given_back), reaped.refused) == (len(stale), ())
+        assert (len(given + reaped.given_back), reaped.refused) == (len(stale), ())
         for entry in stale:
             self.attempt(entry)
 

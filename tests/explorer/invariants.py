@@ -129,9 +129,9 @@ class Law:
             return None
         mine = history.get(("granted", task.stem)) == step.actor or task.take
         acted = history.get(("acts", step.actor))
-        if (role == OPERATOR or acted) and step.call[0] == "rename" and not mine:
-            if path != acted:
-                return f"I5: {step.actor} acts on {acted} and moved {path}"
+        bound = (role == OPERATOR or acted) and step.call[0] == "rename"
+        if bound and not mine and path != acted:
+            return f"I5: {step.actor} acts on {acted} and moved {path}"
         if role == OPERATOR and task.plain and step.call[0] == "rename":
             history.set(("muddled", world.data(step.call[2])))  # its worker was overruled
         if task.state == DONE and role not in (OPERATOR, *_SHELLS):

@@ -271,17 +271,6 @@ MUTANTS: list[Mutant] = [
         ("acts:reap_claim", "if wait > 0:", "if False:"),
     ),
     mutant(
-        "an exact reap of whatever has that id",
-        "The silent claim on the screen is gone, so the one after it is reaped once it is silent.",
-        operator.REAP,
-        (
-            "acts:reap_claim",
-            "    facts = _facts(",
-            "    task = next((t for t in store.find(task.id) if t.live), task)\n"
-            "    facts = _facts(",
-        ),
-    ),
-    mutant(
         "requeueing over what was offered anew",
         "A shell offered the id again while the old payload was parked.",
         operator.OFFERED,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
-from textual.widgets import Input, Static
+from textual.widgets import Input, Static, TextArea
 
 import dibs
 from dibs_tui.app import DibsApp
@@ -247,3 +247,33 @@ def test_pasted_keys_never_act(path: Path, board: dibs.Board) -> None:
         assert app.screen is app.board_screen
 
     drive(path, steps)
+
+
+def test_a_pasted_list_is_resolved_shown_and_only_then_requeued(
+    path: Path, board: dibs.Board
+) -> None:
+    for number in range(3):
+        board.add(f"task-{number}")
+        board.park(board.find(f"task-{number}")[0].name, "broken")
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        screen = app.board_screen
+        assert screen is not None
+        screen.hand.do("requeue-list")
+        await pilot.pause()
+        app.screen.query_one(TextArea).text = "task-0\ntask-2\nnobody-knows\n"
+        await pilot.press("ctrl+g")
+        await until(pilot, lambda: "2 found, 1 not" in text_of(app))
+        assert "nobody-knows: no task of that id" in text_of(app)
+        assert state(board, "task-0") == "failed"
+        await pilot.press("ctrl+g")
+        await until(pilot, lambda: isinstance(app.screen, ActScreen))
+        await until(pilot, lambda: "2 of 2" in text_of(app))
+        await asyncio.sleep(0.5)
+        await pilot.press("k")
+        await asyncio.sleep(0.2)
+        await pilot.press("y")
+        await until(pilot, lambda: "2 done" in text_of(app))
+
+    drive(path, steps)
+    assert [state(board, f"task-{n}") for n in range(3)] == ["available", "failed", "available"]

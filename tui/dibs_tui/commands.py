@@ -87,6 +87,11 @@ def _commands() -> Iterator[Command]:
         ("undo", ("u", "z"), "undo", "Take back the last act, if it still can be.", False),
     ):
         yield Command(ident, keys, title, group, text, footer, destructive=True)
+    yield Command(
+        "requeue-list", (), "requeue a list", group,
+        "Paste ids; each is resolved to the exact name before anything is done.",
+        destructive=True,
+    )  # fmt: skip
     yield Command("unlock", (), "unlock", group, "Leave the read-only mode for five minutes.")
     yield Command(
         "brake", (), "release the brake", group,

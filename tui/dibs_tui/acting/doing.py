@@ -61,16 +61,20 @@ def done(
     by: str,
     stopped: Event,
     told: Callable[[Outcome], None],
+    *,
+    keep_attempts: bool = False,
 ) -> None:
     """Do an act to each of these, one after the other, and tell of each."""
     for item in items:
         if stopped.is_set():
             told(Outcome(item.sight, "left", "stopped before it came to this"))
         else:
-            told(_done(board, act, item.sight, reason, by))
+            told(_done(board, act, item.sight, reason, by, keep_attempts))
 
 
-def _done(board: Board, act: Act, sight: Sight, reason: str, by: str) -> Outcome:
+def _done(
+    board: Board, act: Act, sight: Sight, reason: str, by: str, keep_attempts: bool
+) -> Outcome:
     try:
         match act.id:
             case "force-release":
@@ -78,7 +82,7 @@ def _done(board: Board, act: Act, sight: Sight, reason: str, by: str) -> Outcome
             case "reap":
                 task = board.reap_claim(sight.name, reason, by=by)
             case "requeue":
-                task = board.requeue(sight.name, reason, by=by)
+                task = board.requeue(sight.name, reason, by=by, keep_attempts=keep_attempts)
             case "park":
                 task = board.park(sight.name, reason, by=by)
             case _:

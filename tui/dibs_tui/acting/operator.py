@@ -29,6 +29,9 @@ class Operator:
         if command == "undo":
             self._undo()
             return None
+        if command == "requeue-list":
+            self._requeue_list()
+            return None
         sights, where = self._sights()
         if isinstance(where, str):
             return where
@@ -101,6 +104,15 @@ class Operator:
             screen.notify(f"{done[0].sight.task.id}: {done[0].text}; u undoes", markup=False)
         screen.dibs.reader.refresh()
         screen.show()
+
+    def _requeue_list(self) -> None:
+        from dibs_tui.screens.requeue import RequeueScreen
+
+        def found(sights: tuple[Sight, ...] | None) -> None:
+            if sights:
+                self._open(ACTS["requeue"], sights)
+
+        self._screen.app.push_screen(RequeueScreen(), found)
 
     def _undo(self) -> None:
         from dibs_tui.screens.undo import UndoScreen

@@ -51,7 +51,7 @@ ACTS = {
         "requeue",
         "Requeue",
         "failed done",
-        "The task waits again, its attempts counted from zero.",
+        "The task waits again; k changes whether its attempts are counted from zero or kept.",
         "What an earlier run has done elsewhere is not undone.",
         "requeue",
         "requeued",
@@ -138,13 +138,15 @@ def asked(plan: Plan, *, odd: bool, limit: int, period: float = 0.0) -> Asked:
     return Asked(ident if verdict is Verdict.UNKNOWN else "", False, 0.0)
 
 
-def command(path: str, act: Act, sight: Sight, reason: str) -> str:
+def command(path: str, act: Act, sight: Sight, reason: str, *, keep_attempts: bool = False) -> str:
     """The line that does the same, and refuses by itself when it is pasted too late."""
     words = ["dibs", "-d", path, act.words, sight.name]
     if act.words == "prioritise":
         words.append(str(priority_after(act, sight.task)))
     elif act.words != "reap":
         words += ["--reason", reason]
+    if keep_attempts:
+        words.append("--keep-attempts")
     return " ".join(quote(word) for word in words)
 
 

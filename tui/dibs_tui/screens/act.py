@@ -41,6 +41,7 @@ class ActScreen(ModalScreen[dict[str, Outcome] | None]):
         ("y", "confirm", "confirm"),
         ("a", "include", "include the odd ones"),
         ("o", "override", "override"),
+        ("k", "keep", "keep the attempts"),
         ("c", "copy", "copy"),
         ("e", "export", "export"),
     ]
@@ -70,6 +71,7 @@ class ActScreen(ModalScreen[dict[str, Outcome] | None]):
         self._watched_until = 0.0
         self._stop = Event()
         self.outcomes: list[Outcome] = []
+        self._keep_attempts = False
         self._at_work = False
         self._over = False
 
@@ -160,10 +162,13 @@ class ActScreen(ModalScreen[dict[str, Outcome] | None]):
         text = self._single(plan.items[0]) if single else self._many(plan)
         act = self._act
         text.append(f"\n{act.will}\n")
+        if act.id == "requeue":
+            kept = "kept" if self._keep_attempts else "counted from zero"
+            text.append(f"attempts: {kept}\n", self._colour("primary"))
         if act.wont:
             text.append(f"{act.wont}\n", self._colour("muted"))
         if single:
-            line = command(self.dibs.reader.path, act, plan.items[0].sight, self._reason())
+            line = self._line(plan.items[0].sight)
             text.append("\nthe same on the command line (c copies it):\n", self._colour("muted"))
             text.append(f"{clean(line)}\n", self._colour("primary"))
         self.query_one("#act-text", Static).update(text)
@@ -177,6 +182,10 @@ class ActScreen(ModalScreen[dict[str, Outcome] | None]):
         if self._at_work:
             words = f"{len(self.outcomes):,} of {len(self._sights):,} … Esc stops"
         self.query_one("#act-hint", Static).update(Content(words))
+
+    def _line(self, sight: Sight) -> str:
+        path, keep = self.dibs.reader.path, self._keep_attempts
+        return command(path, self._act, sight, self._reason(), keep_attempts=keep)
 
     def _single(self, item: Item) -> Text:
         sight = item.sight
@@ -249,6 +258,11 @@ class ActScreen(ModalScreen[dict[str, Outcome] | None]):
         cadence = rhythm.cadence / 1e9 if rhythm is not None else 0.0
         return min(60.0, max(3.0, 1.2 * (cadence or (facts.ttl / 3 if facts else 10.0))))
 
+    def action_keep(self) -> None:
+        """Keep the attempts of what is requeued, or count them from zero."""
+        self._keep_attempts = self._act.id == "requeue" and not self._keep_attempts
+        self._show()
+
     def action_include(self) -> None:
         """Take the odd ones in, or out again."""
         if len(self._sights) > 1 and not self._at_work:
@@ -279,7 +293,8 @@ class ActScreen(ModalScreen[dict[str, Outcome] | None]):
             for item in items:
                 told(Outcome(item.sight, "error", clean(str(error))))
             return
-        done(board, self._act, items, reason, self.dibs.by, self._stop, told)
+        keep = self._keep_attempts
+        done(board, self._act, items, reason, self.dibs.by, self._stop, told, keep_attempts=keep)
 
     def on_act_screen_told(self, event: Told) -> None:
         """Count it; at the end show the ledger, or leave when there is nothing to tell."""
@@ -321,7 +336,7 @@ class ActScreen(ModalScreen[dict[str, Outcome] | None]):
             self.app.copy_to_clipboard("\n".join(clean(line) for line in lines))
         elif self._plan is not None and len(self._plan.items) == 1:
             sight = self._plan.items[0].sight
-            line = command(self.dibs.reader.path, self._act, sight, self._reason())
+            line = self._line(sight)
             self.app.copy_to_clipboard(clean(line))
 
     def action_export(self) -> None:

@@ -1,0 +1,165 @@
+"""Completion as the shells do it: a line is typed, tab is hit, and the line is looked at."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import dibs
+from dibs.cli.running import parser
+from tests.core.test_cli import Command
+from tests.core.tools import settle
+
+PATIENCE = 20.0
+RUN = {o for a in parser()._actions for o in a.option_strings if o.startswith("--")}
+SETTING_UP = {
+    "bash": ["bash", "--norc", "--noprofile", "-i"],
+    "zsh": ["zsh", "-f", "-i"],
+    "fish": ["fish", "--no-config"],
+}
+LOADING = {"zsh": "autoload -U compinit; compinit -D -u; "}
+Complete = Callable[[str], str]
+
+
+def needed(shell: str) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"THE COMPLETION OF {shell} WAS NOT TRIED: it is not installed")
+
+
+@pytest.fixture
+def command(scratch: Path) -> Command:
+    """`dibs` as a shell finds it, on a board with the one task `task-7`."""
+    settle(scratch / "board")
+    dibs.open(scratch / "board").add("task-7")
+    found = Command(scratch / "board")
+    program = scratch / "bin/dibs"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m dibs "$@"\n')
+    program.chmod(0o755)
+    found.env |= {"DIBS_DIR": str(found.path), "PATH": f"{program.parent}:/usr/bin:/bin"}
+    found.env |= {"TERM": "dumb", "HOME": str(scratch), "LC_ALL": "C"}
+    for shell in SETTING_UP:
+        (scratch / f"dibs.{shell}").write_bytes(found.run("completion", shell).stdout)
+    return found
+
+
+class Prompt:
+    """An interactive shell on a terminal of its own, with the completion loaded."""
+
+    def __init__(self, shell: str, command: Command) -> None:
+        self._seen = ""
+        self.pid, self._keys = pty.fork()
+        if not self.pid:
+            os.chdir(command.path)
+            os.execvpe(shell, SETTING_UP[shell], command.env)
+        script = command.path.with_name(f"dibs.{shell}")
+        self._type(f"PS1='> '; {LOADING.get(shell, '')}. {script}; echo rea''dy\n")
+        self._wait(r"ready\r*\n")
+
+    def complete(self, line: str) -> str:
+        """What becomes of a line when tab is hit at its end; the shell itself says it."""
+        self._type(f"{line}\t\x01echo GOT \x05 END\n")
+        return self._wait(r"\nGOT (.*?) *END").group(1)
+
+    def _type(self, keys: str) -> None:
+        os.write(self._keys, keys.encode())
+
+    def _wait(self, pattern: str) -> re.Match[str]:
+        end = time.monotonic() + PATIENCE
+        while (found := re.search(pattern, self._seen)) is None:
+            left = end - time.monotonic()
+            assert left > 0, self._seen
+            if select.select([self._keys], [], [], left)[0]:
+                self._seen += os.read(self._keys, 4096).decode("utf-8", "replace")
+        self._seen = self._seen[found.end() :]
+        return found
+
+    def end(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        os.close(self._keys)
+
+
+@pytest.fixture(params=["bash", "zsh"])
+def prompt(request: pytest.FixtureRequest, command: Command) -> Iterator[Prompt]:
+    needed(request.param)
+    found = Prompt(request.param, command)
+    yield found
+    found.end()
+
+
+@pytest.fixture
+def fish(command: Command) -> Callable[[str], set[str]]:
+    """What fish itself offers for a line."""
+    needed("fish")
+    source = f"source {command.path.with_name('dibs.fish')}"
+
+    def offered(line: str) -> set[str]:
+        done = subprocess.run(
+            ["fish", "--no-config", "-c", f"{source}; complete -C '{line}'"],
+            cwd=command.path,
+            env=command.env,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        return {line.partition("\t")[0] for line in done.stdout.splitlines()}
+
+    return offered
+
+
+def test_bash_and_zsh_complete_the_options_of_run(prompt: Prompt) -> None:
+    for option in sorted(RUN):
+        short = option[:-1]
+        if sum(o.startswith(short) for o in RUN) == 1:
+            assert prompt.complete(f"dibs run {short}") == f"dibs run {option}"
+
+
+def test_bash_and_zsh_complete_ids_for_run_and_none_of_it_behind_the_dashes(
+    prompt: Prompt,
+) -> None:
+    assert prompt.complete("dibs run ta") == "dibs run task-7"
+    assert prompt.complete("dibs run --loop -- make --loc") == "dibs run --loop -- make --loc"
+
+
+def test_bash_and_zsh_complete_verbs_options_and_claims(prompt: Prompt, command: Command) -> None:
+    claim = dibs.open(command.path).claim("task-7")
+    assert claim is not None
+    assert prompt.complete("dibs verif") == "dibs verify"
+    assert prompt.complete("dibs add --prio") == "dibs add --priority"
+    assert prompt.complete("dibs done ta") == f"dibs done {claim.name}"
+
+
+def test_fish_completes_the_options_of_run(fish: Callable[[str], set[str]]) -> None:
+    assert fish("dibs run --") >= RUN
+    assert fish("dibs run --lo") == {"--lock", "--loop", "--log-json"}
+
+
+def test_fish_completes_ids_for_run_and_none_of_it_behind_the_dashes(
+    fish: Callable[[str], set[str]],
+) -> None:
+    assert fish("dibs run ta") == {"task-7"}
+    assert fish("dibs run --loop -- ta") == set()
+    assert not fish("dibs run --loop -- make --lo") & RUN
+
+
+def test_fish_completes_verbs_options_and_claims(
+    fish: Callable[[str], set[str]], command: Command
+) -> None:
+    claim = dibs.open(command.path).claim("task-7")
+    assert claim is not None
+    assert fish("dibs verif") == {"verify"}
+    assert "--priority" in fish("dibs add --prio")
+    assert fish("dibs done ta") == {claim.name}

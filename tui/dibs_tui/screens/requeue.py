@@ -1,0 +1,112 @@
+"""A list of ids, pasted: each resolved to the exact name that will be acted on, or named."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.screen import ModalScreen
+from textual.widgets import Static, TextArea
+
+from dibs import DibsError
+from dibs.names import read_any
+from dibs_tui.acting.plan import Sight
+from dibs_tui.text import clean
+
+if TYPE_CHECKING:
+    from dibs_tui.app import DibsApp
+
+_SHOWN = 8
+
+
+class RequeueScreen(ModalScreen[tuple[Sight, ...]]):
+    """Takes the list and hands on what it found; nothing is done here."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("escape", "leave", "leave"),
+        ("ctrl+g", "look", "look them up"),
+    ]
+    DEFAULT_CSS = """
+    RequeueScreen { align: center middle; background: $background 60%; }
+    RequeueScreen > Vertical { width: 90; max-width: 98%; height: 80%; border: round $primary;
+        background: $surface; padding: 0 2; }
+    RequeueScreen TextArea { height: 1fr; border: none; background: $panel; }
+    RequeueScreen #requeue-words { height: auto; max-height: 12; margin: 1 0; }
+    """
+
+    class Found(Message):
+        """What the lines mean."""
+
+        def __init__(self, sights: tuple[Sight, ...], missing: list[str]) -> None:
+            super().__init__()
+            self.sights = sights
+            self.missing = missing
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sights: tuple[Sight, ...] = ()
+
+    @property
+    def dibs(self) -> DibsApp:
+        """The app, by its own type."""
+        from dibs_tui.app import DibsApp
+
+        assert isinstance(self.app, DibsApp)
+        return self.app
+
+    def compose(self) -> ComposeResult:
+        """A place to paste into, and what was found."""
+        with Vertical() as box:
+            box.border_title = Content("requeue a list")
+            yield TextArea(show_line_numbers=False)
+            words = (
+                "Paste ids or exact names, one a line. ctrl+g looks them up; nothing is done yet."
+            )
+            yield Static(Content(words), id="requeue-words")
+
+    def action_look(self) -> None:
+        """Look the lines up; the second time, hand on what was found."""
+        if self._sights:
+            self.dismiss(self._sights)
+        else:
+            self._look(self.query_one(TextArea).text)
+
+    @work(thread=True, exclusive=True, group="resolve", exit_on_error=False)
+    def _look(self, text: str) -> None:
+        try:
+            found = self.dibs.reader.open_board().resolve(text)
+        except DibsError as error:
+            self.post_message(self.Found((), [clean(str(error))]))
+            return
+        sights, missing = [], []
+        for line in found:
+            task = read_any(line.name) if line.name else None
+            if task is None:
+                missing.append(clean(f"{line.given}: {line.why or 'no exact name'}", 200))
+            else:
+                sights.append(Sight(task, line.name, task.state, task.owner, None))
+        self.post_message(self.Found(tuple(sights), missing))
+
+    def on_requeue_screen_found(self, event: Found) -> None:
+        """Say what was found and what was not."""
+        self._sights = event.sights
+        lines = [f"{len(event.sights):,} found, {len(event.missing):,} not:"]
+        lines += [f"  {line}" for line in event.missing[:_SHOWN]]
+        more = len(event.missing) - _SHOWN
+        lines += [f"  … and {more:,} more"] if more > 0 else []
+        if event.sights:
+            lines.append("ctrl+g goes on with those that were found; Esc leaves.")
+        self.query_one("#requeue-words", Static).update(Content("\n".join(lines)))
+
+    def on_text_area_changed(self) -> None:
+        """Another list."""
+        self._sights = ()
+
+    def action_leave(self) -> None:
+        """Nothing is done."""
+        self.dismiss(())
