@@ -23,13 +23,8 @@ from tests.core.tools import settle
 
 PATIENCE = 20.0
 RUN = {o for a in parser()._actions for o in a.option_strings if o.startswith("--")}
-SETTING_UP = {
-    "bash": ["bash", "--norc", "--noprofile", "-i"],
-    "zsh": ["zsh", "-f", "-i"],
-    "fish": ["fish", "--no-config"],
-}
-LOADING = {"zsh": "autoload -U compinit; compinit -D -u; "}
-Complete = Callable[[str], str]
+START = {"bash": ["bash", "--norc", "--noprofile", "-i"], "zsh": ["zsh", "-f", "-i"]}
+LOAD = {"bash": ".", "zsh": "autoload -U compinit; compinit -D -u; ."}
 
 
 def needed(shell: str) -> None:
@@ -49,7 +44,7 @@ def command(scratch: Path) -> Command:
     program.chmod(0o755)
     found.env |= {"DIBS_DIR": str(found.path), "PATH": f"{program.parent}:/usr/bin:/bin"}
     found.env |= {"TERM": "dumb", "HOME": str(scratch), "LC_ALL": "C"}
-    for shell in SETTING_UP:
+    for shell in ("bash", "zsh", "fish"):
         (scratch / f"dibs.{shell}").write_bytes(found.run("completion", shell).stdout)
     return found
 
@@ -62,9 +57,9 @@ class Prompt:
         self.pid, self._keys = pty.fork()
         if not self.pid:
             os.chdir(command.path)
-            os.execvpe(shell, SETTING_UP[shell], command.env)
+            os.execvpe(shell, START[shell], command.env)
         script = command.path.with_name(f"dibs.{shell}")
-        self._type(f"PS1='> '; {LOADING.get(shell, '')}. {script}; echo rea''dy\n")
+        self._type(f"PS1='> '; {LOAD[shell]} {script}; echo rea''dy\n")
         self._wait(r"ready\r*\n")
 
     def complete(self, line: str) -> str:
@@ -151,7 +146,9 @@ def test_fish_completes_ids_for_run_and_none_of_it_behind_the_dashes(
     fish: Callable[[str], set[str]],
 ) -> None:
     assert fish("dibs run ta") == {"task-7"}
-    assert fish("dibs run --loop -- ta") == set()
+    assert fish("dibs run --loop -- ta") == {"task-7.available"}, (
+        "a file, which the command may want"
+    )
     assert not fish("dibs run --loop -- make --lo") & RUN
 
 

@@ -11,11 +11,9 @@ without having been handed back in between; no live claim was reaped.
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import sys
-import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -31,7 +29,8 @@ from tests.stress import audit, crew, ledger, library
 from tests.stress import ledger as log
 from tests.stress.crew import Scene
 from tests.stress.crowd import Chaos, Crowd, blow
-from tests.stress.ledger import Ledger, Line, boottime
+from tests.stress.ledger import Line, boottime
+from tests.stress.weather import asked, told, weather
 
 SHELL = Path(__file__).parent / "shell"
 HANDED_BACK = ("reap", "force-release", "requeue", "release", "fail")
@@ -102,7 +101,6 @@ def storm(where: Path, plan: Plan) -> Verdict:
 
 
 def _blow(crowd: Crowd, scene: Scene, shell_log: Path, plan: Plan) -> None:
-    outside = Ledger(scene.ledger)
     bodies = {}
     for n in range(plan.shells):
         host = f"shell-{n}"
@@ -115,27 +113,21 @@ def _blow(crowd: Crowd, scene: Scene, shell_log: Path, plan: Plan) -> None:
         bodies[name] = partial(crew.worker, scene, name, bool(n % 2))
     bodies |= library.bodies(scene, plan.libraries)
     bodies["reaper"] = partial(crew.reaper, scene)
-    start = boottime()
-    crowd.start("operator", partial(crew.operator, scene))
-    crowd.start("their reaper", partial(shell, "reaper.sh", scene.board, shell_log, plan.ttl))
-    blow(
-        crowd,
-        Chaos(outside, plan.seed, 3 * plan.ttl),
-        bodies,
-        lambda: plan.tasks - _open(scene.board),
-        plan.tasks,
-        seconds=plan.seconds,
-        gap=plan.gap,
-    )
-    for name in crowd.running():
-        if "shell" in name or name == "their reaper":
-            crowd.end(name)
-    crowd.word()
-    library.halt_file(scene).touch()
-    crowd.join(30)
-    outside.close()
-    spent = (boottime() - start) / 1e9
-    print(f"{spent:.0f} s of plain storm, seed {plan.seed}, {scene.board}")
+    with weather(crowd, scene, "plain storm") as outside:
+        crowd.start("operator", partial(crew.operator, scene))
+        crowd.start("their reaper", partial(shell, "reaper.sh", scene.board, shell_log, plan.ttl))
+        blow(
+            crowd,
+            Chaos(outside, plan.seed, 3 * plan.ttl),
+            bodies,
+            lambda: plan.tasks - _open(scene.board),
+            plan.tasks,
+            seconds=plan.seconds,
+            gap=plan.gap,
+        )
+        for name in crowd.running():
+            if "shell" in name or name == "their reaper":
+                crowd.end(name)
 
 
 def _open(board_dir: Path) -> int:
@@ -253,31 +245,15 @@ def live_plain_claims_reaped(
 
 def report(verdict: Verdict) -> str:
     """The figures and, as the last line, the verdict."""
-    shown = ", ".join(f"{number} {what}" for what, number in verdict.figures.items())
-    faults = "".join(f"FAULT {line}\n" for line in verdict.faults)
     return (
-        f"{faults}{shown}\n{verdict.tasks} tasks: {verdict.finished} finished, {verdict.kept} kept "
+        f"{told(verdict.faults, verdict.figures)}\n"
+        f"{verdict.tasks} tasks: {verdict.finished} finished, {verdict.kept} kept "
         f"for a person, {len(verdict.faults)} faults"
     )
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    plan = Plan()
-    parser.add_argument("--tasks", type=int, default=plan.tasks)
-    parser.add_argument("--seconds", type=float, default=plan.seconds, help="the longest storm")
-    parser.add_argument("--seed", type=int, default=plan.seed)
-    parser.add_argument("--dir", type=Path, help="a new directory; a temporary one without it")
-    args = parser.parse_args()
-    plan = Plan(args.tasks, args.seconds, args.seed)
-    if args.dir is not None:
-        args.dir.mkdir()
-        verdict = storm(args.dir, plan)
-    else:
-        with tempfile.TemporaryDirectory(prefix="storm-") as where:
-            verdict = storm(Path(where), plan)
+    verdict = asked(__doc__, Plan, ("tasks", "seconds", "seed"), storm)
     print(report(verdict))
     return 1 if verdict.faults else 0
 

@@ -16,11 +16,9 @@ a promise. It takes a few minutes.
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import sys
-import tempfile
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -31,7 +29,7 @@ from tests.stress import audit, crew, ledger, library
 from tests.stress.audit import Verdict
 from tests.stress.crew import Scene
 from tests.stress.crowd import Chaos, Crowd, blow
-from tests.stress.ledger import Ledger, boottime
+from tests.stress.weather import asked, told, weather
 
 
 class Plan(NamedTuple):
@@ -77,59 +75,34 @@ def storm(where: Path, plan: Plan) -> Verdict:
 
 
 def _blow(crowd: Crowd, scene: Scene, plan: Plan) -> None:
-    outside = Ledger(scene.ledger)
     workers = [f"known-{n}" if n % 2 else f"hidden-{n}" for n in range(plan.workers)]
     crew_of = {n: partial(crew.worker, scene, n, n.startswith("known")) for n in workers}
-    start = boottime()
-    crowd.start("reaper", partial(crew.reaper, scene))
-    crowd.start("operator", partial(crew.operator, scene))
-    blow(
-        crowd,
-        Chaos(outside, plan.seed, 3 * plan.ttl),
-        crew_of | library.bodies(scene, plan.shells),
-        lambda: len(os.listdir(scene.board / "done")),
-        plan.tasks,
-        seconds=plan.seconds,
-        gap=plan.gap,
-    )
-    crowd.word()
-    library.halt_file(scene).touch()
-    crowd.join(30)
-    outside.close()
-    spent = (boottime() - start) / 1e9
-    print(f"{spent:.0f} s of storm, seed {plan.seed}, {scene.board}")
+    with weather(crowd, scene, "storm") as outside:
+        crowd.start("reaper", partial(crew.reaper, scene))
+        crowd.start("operator", partial(crew.operator, scene))
+        blow(
+            crowd,
+            Chaos(outside, plan.seed, 3 * plan.ttl),
+            crew_of | library.bodies(scene, plan.shells),
+            lambda: len(os.listdir(scene.board / "done")),
+            plan.tasks,
+            seconds=plan.seconds,
+            gap=plan.gap,
+        )
 
 
 def report(verdict: Verdict) -> str:
     """The figures and, as the last line, the verdict."""
-    shown = ", ".join(f"{number} {what}" for what, number in verdict.figures.items())
-    faults = "".join(f"FAULT {line}\n" for line in verdict.faults)
     return (
-        f"{faults}{shown}\n{verdict.tasks} tasks: {verdict.done} done, {verdict.lost} lost, "
+        f"{told(verdict.faults, verdict.figures)}\n"
+        f"{verdict.tasks} tasks: {verdict.done} done, {verdict.lost} lost, "
         f"{verdict.twice} committed twice, {verdict.live_reaped} live claims reaped, "
         f"kills {verdict.figures['kills']}, stops {verdict.figures['stops']}"
     )
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    plan = Plan()
-    parser.add_argument("--tasks", type=int, default=plan.tasks)
-    parser.add_argument("--workers", type=int, default=plan.workers)
-    parser.add_argument("--shells", type=int, default=plan.shells, help="on the shell library")
-    parser.add_argument("--seconds", type=float, default=plan.seconds, help="the longest storm")
-    parser.add_argument("--seed", type=int, default=plan.seed)
-    parser.add_argument("--dir", type=Path, help="a new directory; a temporary one without it")
-    args = parser.parse_args()
-    plan = Plan(args.tasks, args.workers, args.seconds, args.seed, shells=args.shells)
-    if args.dir is not None:
-        args.dir.mkdir()
-        verdict = storm(args.dir, plan)
-    else:
-        with tempfile.TemporaryDirectory(prefix="storm-") as where:
-            verdict = storm(Path(where), plan)
+    verdict = asked(__doc__, Plan, ("tasks", "workers", "shells", "seconds", "seed"), storm)
     print(report(verdict))
     return 1 if verdict.faults or verdict.done != verdict.tasks else 0
 

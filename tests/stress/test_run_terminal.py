@@ -29,6 +29,12 @@ Terminal.lend = slow
 raise SystemExit(main(sys.argv[2:]))
 """
 """A `dibs` that lends the terminal only when the file that it is told of is there."""
+ASKED = """\
+signal.signal(signal.SIGINT, lambda *_: (note('asked', 'once'), os._exit(130)))
+print('up', flush=True)
+time.sleep(60)
+"""
+"""A command that notes that ctrl+c asked it to end."""
 
 
 class Screen:
@@ -98,6 +104,14 @@ class Screen:
         os.close(self.keys)
 
 
+def interrupted(place: Site, screen: Screen) -> None:
+    """The command that is asked was, and the claim was given back."""
+    screen.wait("shell: 130")
+    assert place.note("asked") == "once"
+    assert place.state("a").name == "a.f1.available"
+    assert place.reasons("a", "release") == ["interrupted from the keyboard"]
+
+
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Site]:
     with site(tmp_path / "board") as found:
@@ -134,18 +148,10 @@ def test_the_command_reads_the_keyboard_in_the_foreground(
 def test_ctrl_c_interrupts_the_command_and_gives_the_claim_back(
     place: Site, screens: list[Screen]
 ) -> None:
-    program = (
-        "import threading\n"
-        "signal.signal(signal.SIGINT, lambda *_: (note('asked', 'once'), os._exit(130)))\n"
-        "print('up', flush=True)\ntime.sleep(60)"
-    )
-    screens.append(screen := Screen(place, "--loop", *place.python(program)))
+    screens.append(screen := Screen(place, "--loop", *place.python(ASKED)))
     screen.wait("up")
     screen.type(b"\x03")
-    screen.wait("shell: 130")
-    assert place.note("asked") == "once"
-    assert place.state("a").name == "a.f1.available"
-    assert place.reasons("a", "release") == ["interrupted from the keyboard"]
+    interrupted(place, screen)
 
 
 def test_ctrl_c_on_a_command_that_dies_of_it(place: Site, screens: list[Screen]) -> None:
@@ -163,21 +169,14 @@ def test_ctrl_c_on_a_command_that_dies_of_it(place: Site, screens: list[Screen])
 def test_ctrl_c_before_the_command_has_the_terminal_is_passed_on_to_it(
     place: Site, screens: list[Screen]
 ) -> None:
-    program = (
-        "signal.signal(signal.SIGINT, lambda *_: (note('asked', 'once'), os._exit(130)))\n"
-        "print('up', flush=True)\ntime.sleep(60)"
-    )
     lend = place.notes / "lend"
     slow = (sys.executable, "-c", SLOW, str(lend))
-    screens.append(screen := Screen(place, "--loop", *place.python(program), dibs=slow))
+    screens.append(screen := Screen(place, "--loop", *place.python(ASKED), dibs=slow))
     screen.wait("up")
     screen.type(b"\x03")
     screen.wait("^C")  # the terminal shows it when it has been sent
     lend.touch()
-    screen.wait("shell: 130")
-    assert place.note("asked") == "once"
-    assert place.state("a").name == "a.f1.available"
-    assert place.reasons("a", "release") == ["interrupted from the keyboard"]
+    interrupted(place, screen)
 
 
 @pytest.mark.parametrize("after", [0.0, 0.002, 0.005, 0.01, 0.02, 0.04])

@@ -16,8 +16,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
+from unicodedata import combining
 
 import pyte
+from wcwidth import wcwidth
 
 ROOT = Path(__file__).parents[2]
 DIBS = (sys.executable, "-m", "dibs_tui.main")
@@ -54,6 +56,14 @@ def environment(home: Path, **more: str) -> dict[str, str]:
     }
 
 
+class Screen(pyte.Screen):
+    """Leaves out marks without a combining class: pyte would leave out what follows them, too."""
+
+    def draw(self, data: str) -> None:
+        """Put text at the cursor."""
+        super().draw("".join(c for c in data if c.isascii() or wcwidth(c) or combining(c)))
+
+
 class Terminal:
     """A command on a pseudo-terminal; everything that it writes is kept and drawn."""
 
@@ -68,7 +78,7 @@ class Terminal:
         stderr: int | None = None,
     ) -> None:
         self.raw = bytearray()
-        self.screen = pyte.Screen(columns, rows)
+        self.screen = Screen(columns, rows)
         self._stream = pyte.ByteStream(self.screen)
         self._changed = threading.Condition()
         self.master, self.slave = os.openpty()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import dibs
+from dibs_tui.model.line import GLYPHS
 from tests.tui.terminal import verb
 from tests.tui.tmux import SIZES, Tmux, tmux
 
@@ -34,10 +35,7 @@ def board(tmp_path: Path) -> dibs.Board:
 
 def row(state: str, ident: str) -> re.Pattern[str]:
     """A line of a table, which has the state's glyph and the id whatever else there is room for."""
-    glyph = dict(
-        available="○", claimed="●", held="◆", stale="▲", failed="✗", done="✓", free="◇", gone="·"
-    )[state]
-    return re.compile(rf"│.?{glyph} (?:{state} +)?{re.escape(ident)} ")
+    return re.compile(rf"│.?{GLYPHS[state]} (?:{state} +)?{re.escape(ident)} ")
 
 
 def ids(text: str) -> list[str]:
@@ -297,9 +295,7 @@ def _fits(text: str, size: Size) -> bool:
     lines = text.rstrip("\n").split("\n")
     if max(map(len, lines)) > columns or len(lines) > rows or rows < 12:
         return rows < 12
-    states = dict(
-        (("task-1", "available"), ("task-4", "claimed"), ("task-5", "failed"), ("door", "held"))
-    )
+    states = {"task-1": "available", "task-4": "claimed", "task-5": "failed", "door": "held"}
     framed = [line for line in lines if line.startswith("│")]
     return all(row(state, ident).search(text) for ident, state in states.items()) and (
         all(len(line) == columns or columns >= 180 for line in framed)

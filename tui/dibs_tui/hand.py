@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
-
-from textual.widget import Widget
 
 from dibs_tui.acting.operator import Operator
 from dibs_tui.commands import BY_ID
-from dibs_tui.layout import VIEWS, beside
+from dibs_tui.layout import VIEWS
 from dibs_tui.messages import Inspected
 from dibs_tui.model.panels import PANELS
 from dibs_tui.taking import Taking
-from dibs_tui.widgets.feed import Feed
 from dibs_tui.widgets.filterbar import FilterBar
-from dibs_tui.widgets.inspector import Inspector
 from dibs_tui.widgets.listing import Shown
-from dibs_tui.widgets.owners import Owners
-from dibs_tui.widgets.problems import Problems
 
 if TYPE_CHECKING:
     from dibs import Task
-    from dibs_tui.model.board import Test
-    from dibs_tui.model.seen import Seen
     from dibs_tui.screens.board import BoardScreen
 
 
@@ -43,68 +35,6 @@ class Hand:
         self.screen = screen
         self.operator = Operator(screen)
         self._taking = Taking(self)
-        self._lists: dict[str, Widget] = {}
-
-    # The parts that are not tables
-
-    def lists(self) -> Iterator[Widget]:
-        """Problems, owners and feed."""
-        model = self.screen.model
-        config = self.screen.dibs.config
-        self._lists = {
-            "problems": Problems(model, config),
-            "owners": Owners(model, still=config.still),
-            "feed": Feed(model, still=config.still),
-        }
-        yield from self._lists.values()
-
-    def side(self) -> Iterator[Widget]:
-        """What stands beside the tables: the inspected task, or the feed."""
-        yield Inspector(self.screen.model)
-        yield Feed(self.screen.model, side=True)
-
-    def list_of(self, view: str) -> Widget | None:
-        """The list of a view that is no table."""
-        return self._lists.get(view)
-
-    def arrange_lists(self, panels: tuple[str, ...]) -> None:
-        """Show the lists and the side that belong to the view."""
-        screen = self.screen
-        for name, widget in self._lists.items():
-            widget.display = name in panels
-        pane = screen.dibs.pane and screen.size.width >= 80
-        feed = not pane and beside(screen.view, screen.size.width)
-        screen.query_one("#side Inspector", Inspector).display = pane
-        screen.query_one("#side Feed", Feed).display = feed
-        screen.set_class(pane or feed, "-side")
-
-    def show(self) -> None:
-        """Paint what has changed in the lists that are shown."""
-        for widget in self.screen.query(Shown):
-            if widget.display:
-                widget.show()
-
-    def tick(self) -> None:
-        """Once a second."""
-        self.show()
-        self.screen.dibs.alerts.tick(self.screen.dibs.reader.status)
-
-    def seen(self, seen: Seen) -> None:
-        """The board has changed."""
-        self.screen.dibs.alerts.seen(seen, self.screen.model)
-
-    def filtered(self, test: Test | None) -> None:
-        """Another filter."""
-        for widget in self.screen.query(Shown):
-            widget.set_test(test)
-
-    def remember(self) -> None:
-        """Take over the view of the last time."""
-        remembered = self.screen.dibs.remembered
-        if remembered.panel in VIEWS:
-            self.screen.view = remembered.panel
-        for panel, table in self.screen.tables.items():
-            table.recall(remembered.sort.get(panel), remembered.columns.get(panel))
 
     # Commands
 
@@ -135,8 +65,8 @@ class Hand:
 
     def _list(self) -> Movable | None:
         screen = self.screen
-        found = self._lists.get(screen.view)
-        return found if found is not None else screen.table  # type: ignore[return-value]
+        found = screen.parts.of(screen.view)
+        return found if found is not None else screen.table
 
     def _move(self, how: str, by: int) -> str | None:
         found = self._list()
@@ -163,7 +93,7 @@ class Hand:
     def task(self) -> Task | None:
         """The task under the cursor of whatever list is shown."""
         screen = self.screen
-        found = self._lists.get(screen.view)
+        found = screen.parts.of(screen.view)
         return getattr(found or screen.table, "cursor_task", None)
 
     def inspect(self, task: Task) -> None:
@@ -173,7 +103,7 @@ class Hand:
         self.screen.app.push_screen(InspectScreen(task, self.screen.model))
 
     def _inspect(self) -> str | None:
-        found = self._lists.get(self.screen.view)
+        found = self.screen.parts.of(self.screen.view)
         if found is not None and hasattr(found, "enter"):
             found.enter()
             return None
@@ -198,13 +128,8 @@ class Hand:
             return "the terminal is narrower than 80 columns; Enter shows the task whole"
         screen.dibs.remember(pane=not screen.dibs.pane)
         screen.lay_out()
-        self.cursor_moved(self.task())
+        screen.parts.inspect(self.task())
         return None
-
-    def cursor_moved(self, task: Task | None) -> None:
-        """Let the pane show the task under the cursor."""
-        if self.screen.dibs.pane:
-            self.screen.query_one("#side Inspector", Inspector).inspect(task)
 
     def _filter(self) -> None:
         screen = self.screen

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from shlex import quote
 from typing import TYPE_CHECKING
 
 from dibs_tui.addresses import address_in
+from dibs_tui.aside import aside
 from dibs_tui.text import clean
 
 if TYPE_CHECKING:
@@ -27,7 +29,11 @@ class Taking:
         address = address_in(self._hand.screen.model.entry(task).metadata)
         if not address:
             return "there is no http address in its metadata"
-        self._hand.screen.app.open_url(address)
+        app = self._hand.screen.app
+        if not any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")):
+            app.copy_to_clipboard(address)  # a browser here would take the terminal
+            return f"there is no display here; copied {clean(address)}"
+        aside(lambda: app.open_url(address))
         return f"opened {clean(address)}"
 
     def _copy(self) -> str | None:

@@ -454,7 +454,7 @@ dibs_facts() { # STEM: beat, pulse, cttl; 1 gone, 2 nobody may judge it
   beat=0 pulse='' here=''
   dibs_record "$1" || return
   while IFS='|' read -r n y z yt zt; do
-    case $n in *.claimed) here=1 ;; esac
+    case $n in *.claimed) here=1 ;; '') continue ;; esac
     dibs_centi "$z" "$zt" || return 2
     [ "$r" -le "$beat" ] || beat=$r
     dibs_centi "$y" "$yt" || return 2
@@ -464,7 +464,9 @@ dibs_facts() { # STEM: beat, pulse, cttl; 1 gone, 2 nobody may judge it
   done << EOF
 $(command stat -c '%n|%Y|%Z|%y|%z' "./$1.claimed" "./.dibs/claims/$1" 2> /dev/null | command tr ' ' /)
 EOF
-  [ "$here" ] || { dibs_there "$1.claimed" && return 2; return 1; }
+  [ ! "$here" ] || return 0
+  dibs_there "$1.claimed"
+  case $? in 1) return 1 ;; *) return 2 ;; esac
 }
 
 dibs_learn() { # whether a rename moves ctime here: found out once per host, boot and device

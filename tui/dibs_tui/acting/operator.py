@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from dibs_tui.acting.doing import Outcome
 from dibs_tui.acting.hands import settled
 from dibs_tui.acting.plan import ACTS, Act, Sight, fitting
-from dibs_tui.widgets.listing import Shown
 
 if TYPE_CHECKING:
     from dibs import Task
@@ -62,8 +61,8 @@ class Operator:
         screen = self._screen
         table = screen.table if screen.view not in ("problems", "owners", "feed") else None
         if table is None:
-            found = screen.hand.list_of(screen.view)
-            tasks = found.cursor_tasks if isinstance(found, Shown) else ()
+            found = screen.parts.of(screen.view)
+            tasks = found.cursor_tasks if found is not None else ()
             why = None if tasks else "there is no task under the cursor"
             return tuple(self._sight(task) for task in tasks), why
         marked = [t for shown in screen.shown_tables for t in shown.marks.values()]

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rich.style import Style
 from rich.text import Text
-from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
@@ -22,6 +21,7 @@ from dibs import DibsError, Verdict
 from dibs_tui.acting.doing import Outcome, done, judged
 from dibs_tui.acting.plan import Act, Asked, Item, Plan, Sight, asked, command
 from dibs_tui.ages import short
+from dibs_tui.aside import aside
 from dibs_tui.text import clean, fit
 
 if TYPE_CHECKING:
@@ -103,10 +103,9 @@ class ActScreen(ModalScreen[dict[str, Outcome] | None]):
     def on_mount(self) -> None:
         """Look at the evidence; until it is there nothing can be confirmed."""
         self.query_one("#act-cancel").focus()
-        self._judge()
+        aside(self._judge)
         self.set_interval(0.5, self._show)
 
-    @work(thread=True, exclusive=True, group="judge", exit_on_error=False)
     def _judge(self) -> None:
         try:
             board = self.dibs.reader.open_board()
@@ -280,9 +279,9 @@ class ActScreen(ModalScreen[dict[str, Outcome] | None]):
         chosen = self._plan.chosen(odd=self._with_odd or len(self._plan.items) == 1)
         self._at_work = True
         self.add_class("-running")
-        self._do(chosen, self._reason())
+        reason = self._reason()
+        aside(lambda: self._do(chosen, reason))
 
-    @work(thread=True, exclusive=True, group="act", exit_on_error=False)
     def _do(self, items: tuple[Item, ...], reason: str) -> None:
         def told(outcome: Outcome) -> None:
             self.post_message(self.Told(outcome))

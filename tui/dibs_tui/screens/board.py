@@ -32,6 +32,7 @@ from dibs_tui.messages import (
 )
 from dibs_tui.model.board import BoardModel, Test
 from dibs_tui.model.panels import PANELS
+from dibs_tui.screens.parts import Parts
 from dibs_tui.text import clean
 from dibs_tui.widgets.filterbar import FilterBar
 from dibs_tui.widgets.footer import Footer
@@ -60,6 +61,7 @@ class BoardScreen(Screen[None]):
         self.view = "all"
         self.paused = False
         self.filter_text = ""
+        self.parts = Parts(self)
         self.hand = Hand(self)
         self.tables: dict[str, TaskTable] = {}
         self._focused = ""
@@ -78,7 +80,7 @@ class BoardScreen(Screen[None]):
         app = self.dibs
         still = app.config.still
         self.tables = {panel: TaskTable(panel, self.model, still=still) for panel in PANELS}
-        self.hand.remember()
+        self.parts.remember()
         self.take_all()
         self._frame(self.shown, update=False)
         yield Head(app.reader.path, app.where, self.model, read_only=app.read_only)
@@ -91,10 +93,10 @@ class BoardScreen(Screen[None]):
                 with Horizontal(id="bottom"):
                     for panel in _BOTTOM:
                         yield Panel(self.tables[panel])
-                yield from self.hand.lists()
+                yield from self.parts.lists()
             yield Static(id="card", markup=False)
             with Vertical(id="side"):
-                yield from self.hand.side()
+                yield from self.parts.side()
         yield FilterBar(self.model)
         yield Footer(app.commands)
 
@@ -140,7 +142,7 @@ class BoardScreen(Screen[None]):
             elif name not in panels:
                 table.close()
         self.query_one("#bottom").display = any(panel in panels for panel in _BOTTOM)
-        self.hand.arrange_lists(panels)
+        self.parts.lay_out(panels)
         self._frame(panels)
         self.query_one(Tabs).show(self.view)
         if self._focused not in panels:
@@ -156,7 +158,7 @@ class BoardScreen(Screen[None]):
     def focus_panel(self, panel: str) -> None:
         """Let keys act on this panel."""
         self._focused = panel
-        widget: Widget | None = self.tables.get(panel) or self.hand.list_of(panel)
+        widget: Widget | None = self.tables.get(panel) or self.parts.of(panel)
         if widget is not None:
             self.set_focus(widget)
 
@@ -191,7 +193,7 @@ class BoardScreen(Screen[None]):
             elif not self.paused:
                 for task in seen.came:
                     table.follow(task)
-        self.hand.seen(seen)
+        self.parts.seen(seen)
 
     def show(self) -> None:
         """Paint what has changed."""
@@ -202,7 +204,7 @@ class BoardScreen(Screen[None]):
             self.query_one(f"#panel-{table.panel}", Panel).tell(total)
         self.query_one(Head).refresh()
         self.query_one(Tabs).refresh()
-        self.hand.show()
+        self.parts.show()
         self._show_state()
 
     def tick(self) -> None:
@@ -214,7 +216,7 @@ class BoardScreen(Screen[None]):
             table.catch_up()
             if table.test is not None and app.filter_ages and not table.held:
                 table.remake()
-        self.hand.tick()
+        self.parts.tick()
         self._show_state()
 
     def _show_state(self) -> None:
@@ -267,7 +269,7 @@ class BoardScreen(Screen[None]):
             table.test = test
             if table.listed:
                 table.remake()
-        self.hand.filtered(test)
+        self.parts.filtered(test)
         self.show()
         return ""
 
@@ -304,7 +306,7 @@ class BoardScreen(Screen[None]):
 
     @on(CursorMoved)
     def _cursor_moved(self, event: CursorMoved) -> None:
-        self.hand.cursor_moved(event.task)
+        self.parts.inspect(event.task)
 
     @on(Inspected)
     def _inspected(self, event: Inspected) -> None:

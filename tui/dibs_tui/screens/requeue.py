@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
@@ -16,6 +15,7 @@ from textual.widgets import Static, TextArea
 from dibs import DibsError
 from dibs.names import read_any
 from dibs_tui.acting.plan import Sight
+from dibs_tui.aside import aside
 from dibs_tui.text import clean
 
 if TYPE_CHECKING:
@@ -74,9 +74,9 @@ class RequeueScreen(ModalScreen[tuple[Sight, ...]]):
         if self._sights:
             self.dismiss(self._sights)
         else:
-            self._look(self.query_one(TextArea).text)
+            text = self.query_one(TextArea).text
+            aside(lambda: self._look(text))
 
-    @work(thread=True, exclusive=True, group="resolve", exit_on_error=False)
     def _look(self, text: str) -> None:
         try:
             found = self.dibs.reader.open_board().resolve(text)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
@@ -16,6 +15,7 @@ from textual.widgets import Button, Static
 
 from dibs import DibsError
 from dibs_tui.ages import clock
+from dibs_tui.aside import aside
 from dibs_tui.text import clean
 
 if TYPE_CHECKING:
@@ -72,9 +72,8 @@ class UndoScreen(ModalScreen[None]):
     def on_mount(self) -> None:
         """Look what there is."""
         self.query_one(Button).focus()
-        self._look()
+        aside(self._look)
 
-    @work(thread=True, exclusive=True, group="undo", exit_on_error=False)
     def _look(self) -> None:
         try:
             event = self.dibs.reader.open_board().undoable()
@@ -106,9 +105,8 @@ class UndoScreen(ModalScreen[None]):
         if self._event is None or time.monotonic() - self._opened < _DEAF:
             return
         event, self._event = self._event, None
-        self._undo(event)
+        aside(lambda: self._undo(event))
 
-    @work(thread=True, exclusive=True, group="undo", exit_on_error=False)
     def _undo(self, event: Event) -> None:
         try:
             task = self.dibs.reader.open_board().undo(event, by=self.dibs.by)

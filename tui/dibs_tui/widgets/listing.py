@@ -11,13 +11,13 @@ from rich.style import Style
 from textual.content import Content
 from textual.events import Click
 from textual.geometry import Region, Size
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from dibs import Task
 from dibs_tui.messages import CursorMoved
 from dibs_tui.model.board import BoardModel, Test
 from dibs_tui.themes import STATES
+from dibs_tui.widgets.window import Window
 
 Row = TypeVar("Row")
 Part = tuple[str, str]
@@ -26,7 +26,7 @@ _SPARE = 25
 """Finding out what there is may take one part in so many of a core."""
 
 
-class Shown(ScrollView, Generic[Row], can_focus=True):
+class Shown(Window, Generic[Row]):
     """Rows that are drawn when they are in the window, and only then."""
 
     DEFAULT_CSS = """
@@ -58,8 +58,6 @@ class Shown(ScrollView, Generic[Row], can_focus=True):
         self._due = 0.0
         self._line = 0
         self._rows: Sequence[tuple[str, Row]] = ()
-        self._shown: dict[int, tuple[bool, tuple[Part, ...]]] = {}
-        self._styles: dict[str, Style] = {}
 
     # What a list gives
 
@@ -239,31 +237,12 @@ class Shown(ScrollView, Generic[Row], can_focus=True):
             strip = Strip.join([strip.crop(0, width - 1), Strip([Segment("…", base)], 1)])
         return strip.adjust_cell_length(width, base)
 
-    def notify_style_update(self) -> None:
-        """Another theme: every look is made anew."""
-        self._styles.clear()
-        self._shown.clear()
-        super().notify_style_update()
-
-    def watch_scroll_y(self, old: float, new: float) -> None:
-        """Other lines are in the window."""
-        super().watch_scroll_y(old, new)
-        self.refresh()
-
     # The hand
 
     def on_resize(self) -> None:
         """Another window on the same rows."""
         self._shown.clear()
         self.virtual_size = Size(self._width, len(self._rows))
-
-    def on_focus(self) -> None:
-        """The cursor is drawn."""
-        self.repaint_changed()
-
-    def on_blur(self) -> None:
-        """The cursor is not drawn."""
-        self.repaint_changed()
 
     def on_click(self, event: Click) -> None:
         """A row takes the cursor; twice, it is entered."""

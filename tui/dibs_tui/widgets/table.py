@@ -8,9 +8,8 @@ from typing import ClassVar
 from rich.segment import Segment
 from rich.style import Style
 from textual.binding import BindingType
-from textual.events import Click, MouseScrollDown, MouseScrollUp
+from textual.events import Click
 from textual.geometry import Region, Size
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from dibs import Task
@@ -23,11 +22,12 @@ from dibs_tui.model.panels import PANELS
 from dibs_tui.model.roll import Roll
 from dibs_tui.themes import STATES
 from dibs_tui.widgets.paint import LEAD, Look, cells_of, fitted, header, strip
+from dibs_tui.widgets.window import Window
 
 HEADER = 1
 
 
-class TaskTable(ScrollView, can_focus=True):
+class TaskTable(Window):
     """One panel's tasks. Its cursor and its marks stand on tasks, not on lines."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -58,9 +58,7 @@ class TaskTable(ScrollView, can_focus=True):
         self._still_until = 0.0
         self._listing: Listing | None = None
         self._cursor = Cursor(Roll(lambda task: (task.name,)))
-        self._shown: dict[int, tuple[object, ...]] = {}
         self._version = -1
-        self._styles: dict[str, Style] = {}
 
     # The roll
 
@@ -327,32 +325,13 @@ class TaskTable(ScrollView, can_focus=True):
             self._styles[name] = self.get_component_rich_style(name, partial=name != "table--text")
         return self._styles[name]
 
-    def notify_style_update(self) -> None:
-        """Another theme: every look is made anew."""
-        self._styles.clear()
-        self._shown.clear()
-        super().notify_style_update()
-
     # The hand
-
-    def watch_scroll_y(self, old: float, new: float) -> None:
-        """Other lines are in the window."""
-        super().watch_scroll_y(old, new)
-        self.refresh()
 
     def on_resize(self) -> None:
         """Another window on the same roll."""
         self._shown.clear()
         self._version = -1
         self.call_after_refresh(self.catch_up)
-
-    def on_focus(self) -> None:
-        """The cursor is drawn as the one that keys act on."""
-        self.repaint_changed()
-
-    def on_blur(self) -> None:
-        """The cursor is drawn as one that waits."""
-        self.repaint_changed()
 
     def on_click(self, event: Click) -> None:
         """A header sorts, a line takes the cursor, twice opens it."""
@@ -374,13 +353,3 @@ class TaskTable(ScrollView, can_focus=True):
                 return key
             left += room + 1
         return ""
-
-    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
-        """Scroll without moving the cursor."""
-        event.stop()
-        self.scroll_to(y=self.scroll_y + 3, animate=False)
-
-    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
-        """Scroll without moving the cursor."""
-        event.stop()
-        self.scroll_to(y=max(0, self.scroll_y - 3), animate=False)

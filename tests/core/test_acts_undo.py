@@ -1,0 +1,149 @@
+"""Undo: what it would restore is known beforehand, and it restores that or refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import dibs
+from tests.core.tools import Place
+
+
+def claimed(place: Place, owner: str = "me") -> dibs.Claim:
+    claim = place.board.claim("x", owner=owner)
+    assert claim is not None
+    return claim
+
+
+def test_nothing_is_undoable_where_nobody_acted(place: Place) -> None:
+    place.board.add("x")
+    claimed(place).release()
+    assert place.board.undoable() is None
+    with pytest.raises(dibs.UnknownId, match="no act"):
+        place.board.undo()
+
+
+def test_what_would_be_restored_is_told_before_and_is_what_is_restored(place: Place) -> None:
+    task = place.board.add("x", b"p")
+    parked = place.board.park(task.name, "flaky", by="ann@desk")
+    event = place.board.undoable()
+    assert event is not None
+    assert (event.verb, event.id, event.by, event.reason) == ("park", "x", "ann@desk", "flaky")
+    assert (event.dst, event.src) == (parked.name, task.name)
+    assert place.names() == [parked.name], "to ask is not to do"
+    assert place.board.undo(event, by="bob@desk").name == event.src
+    assert place.board.undoable() is None
+    assert place.board.history("x")[-1].by == "bob@desk"
+
+
+def test_the_last_act_on_one_id_is_found_among_others(place: Place) -> None:
+    for ident in ("x", "y"):
+        place.board.reprioritise(place.board.add(ident).name, 9)
+    event = place.board.undoable("x")
+    assert event is not None
+    assert (event.src, event.dst) == ("x.available", "x.f0p9.available")
+    assert place.board.undo(event).name == "x.available"
+
+
+@pytest.mark.parametrize("end", ["claimed", "done", "gone"])
+def test_a_task_that_moved_since_is_not_undone_and_the_refusal_says_what_it_is_now(
+    place: Place, end: str
+) -> None:
+    place.board.add("x")
+    place.board.requeue(claimed(place).done().name)
+    if end == "gone":
+        (place.path / "x.f1.available").unlink()
+    else:
+        claim = claimed(place, "web-9")
+        if end == "done":
+            claim.done()
+    before = place.names()
+    words = {"claimed": "claimed by web-9 since", "done": "done by web-9 since", "gone": "is gone"}
+    for ask in (place.board.undoable, place.board.undo):
+        with pytest.raises(dibs.Changed, match=f"cannot undo the requeue of 'x': .*{words[end]}"):
+            ask()
+    assert place.names() == before
+
+
+@pytest.mark.parametrize("act", ["force_release", "park"])
+def test_a_broken_claim_never_comes_back_and_that_is_said_beforehand(
+    place: Place, act: str
+) -> None:
+    place.board.add("x")
+    getattr(place.board, act)(claimed(place).name, "stuck")
+    with pytest.raises(dibs.Changed, match="never comes back"):
+        place.board.undoable()
+
+
+def test_an_act_that_was_shown_is_not_undone_once_another_came_after_it(place: Place) -> None:
+    task = place.board.reprioritise(place.board.add("x").name, 9)
+    shown = place.board.undoable()
+    parked = place.another()[0].park(task.name, "flaky")
+    with pytest.raises(dibs.Changed, match="another act since it was shown"):
+        place.board.undo(shown)
+    assert place.names() == [parked.name]
+
+
+def test_an_act_that_somebody_else_has_undone_is_not_undone_again(place: Place) -> None:
+    place.board.reprioritise(place.board.add("x").name, 9)
+    shown = place.board.undoable()
+    place.another()[0].undo()
+    with pytest.raises(dibs.UnknownId):
+        place.board.undo(shown)
+    assert place.names() == ["x.available"]
+
+
+def test_a_task_is_not_put_back_beside_another_of_its_id(place: Place) -> None:
+    task = place.board.reprioritise(place.board.add("x").name, 9)
+    place.board.park(task.name, "flaky")
+    (place.path / "x.available").write_bytes(b"offered by a shell")
+    before = place.names()
+    for ask in (place.board.undoable, place.board.undo):
+        with pytest.raises(dibs.Changed, match="another task of that id"):
+            ask()
+    assert place.names() == before
+
+
+def test_a_task_offered_between_the_look_and_the_rename_stays(place: Place) -> None:
+    place.board.park(place.board.add("x").name, "flaky")
+    before = place.names()
+
+    def offer(path: str) -> None:
+        (place.path / "x.available").write_bytes(b"offered meanwhile")
+
+    place.port.before["rename"] = offer
+    with pytest.raises(dibs.Exists):
+        place.board.undo()
+    assert place.names() == [*before, "x.available"]
+    assert (place.path / "x.available").read_bytes() == b"offered meanwhile"
+
+
+FORGED = {
+    "a live claim": ("requeue", "failed/x.f2.me-0123456789", "{claim}"),
+    "a lower fence": ("park", "x.available", "failed/x.f2.op-0123456789"),
+    "another id": ("park", "y.f2.available", "failed/x.f2.op-0123456789"),
+    "no name": ("park", "../x", "failed/x.f2.op-0123456789"),
+    "nothing": ("prioritise", "", ""),
+}
+
+
+@pytest.mark.parametrize("line", FORGED.values(), ids=FORGED)
+def test_a_line_that_no_act_can_have_written_moves_nothing(
+    place: Place, line: tuple[str, str, str]
+) -> None:
+    place.board.add("x")
+    claim = claimed(place)
+    (place.path / "failed/x.f2.op-0123456789").write_bytes(b"p")
+    verb, src, dst = line
+    event = {"at": 2**35, "verb": verb, "id": "x", "src": src, "by": "eve", "reason": ""}
+    event["dst"] = dst.format(claim=claim.task.name)
+    journal = Path(place.path / ".dibs/journal/forged.jsonl")
+    journal.write_text(json.dumps(event) + "\n")
+    before = place.names()
+    for ask in (place.board.undoable, place.board.undo):
+        with pytest.raises(dibs.Changed):
+            ask()
+    assert place.names() == before
+    claim.verify()

@@ -1,0 +1,160 @@
+"""Hostile text in every field, on every screen, on a real terminal: nothing of it acts there."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import dibs
+from tests.tui import hostile
+from tests.tui.sequences import Stream, parse
+from tests.tui.terminal import Terminal, environment, terminal
+
+MILD = {"one": "plain text", "two": "more of it", "three": "a b c"}
+PAGE_DOWN, END, DOWN, ESC, ENTER = "\x1b[6~", "\x1b[F", "\x1b[B", "\x1b", "\r"
+QUIET = "bell = false\n"
+
+
+class Tour(NamedTuple):
+    """What one look at everything wrote, and whether it went on to its end."""
+
+    stream: Stream
+    code: int
+
+
+def board(path: Path, cases: Mapping[str, str]) -> Path:
+    """A board with these texts in every field, and things that happened just now."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hostile, "CASES", cases)
+        hostile.board(path)
+    tell(path, cases)
+    config = path.parent / "config/dibs/config.toml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text(QUIET)
+    return path
+
+
+def tell(path: Path, cases: Mapping[str, str]) -> None:
+    """Somebody's journal with every case in every field."""
+    with (path / ".dibs/journal/theirs.jsonl").open("a") as journal:
+        for n, text in enumerate(cases.values()):
+            short = text[:300]
+            event = {"at": time.time(), "verb": short, "id": f"c{n}", "src": short, "dst": short}
+            journal.write(json.dumps(event | {"by": short, "reason": text[:3000]}) + "\n")
+            known = {"verb": "park", "id": f"x{n}{short}", "src": "", "dst": ""}
+            journal.write(json.dumps(event | known | {"by": short, "reason": short}) + "\n")
+
+
+def look(shown: Terminal, cases: Mapping[str, str]) -> None:
+    """Go through everything that shows something of the board."""
+    shown.shows("● live")
+    views(shown)
+    shown.send("i")
+    for view, ident in (("2", "id^=i"), ("3", "id^=c"), ("3", "id^=q"), ("5", "id^=f")):
+        matching(shown, view, ident)
+        for _ in cases:
+            press(shown, DOWN)
+        press(shown, ESC)
+    press(shown, "i")
+    matching(shown, "2", "id^=i")
+    for _ in cases:
+        whole(shown, ENTER, "2")
+        press(shown, "y", DOWN)
+    matching(shown, "3", "id^=c")
+    for _ in cases:
+        whole(shown, "t", END)
+        press(shown, DOWN)
+    whole(shown, ENTER, "2", "3", "4", "5", PAGE_DOWN)
+    press(shown, ESC)
+    press(shown, "?", ESC)
+    press(shown, ":")
+    press(shown, *"copy")
+    press(shown, ESC, "s", ESC, "c", ESC, "*", "p", "p", ESC)
+
+
+def views(shown: Terminal) -> None:
+    """Every list from its first line to its last."""
+    for view in "1234567890":
+        press(shown, view)
+        before = ""
+        while before != (before := shown.text.partition("\n")[2]):
+            press(shown, PAGE_DOWN)
+
+
+def matching(shown: Terminal, view: str, terms: str) -> None:
+    press(shown, view, "/")
+    shown.shows("Enter keeps it")
+    shown.send(terms)
+    shown.shows(terms)
+    press(shown, ENTER)
+
+
+def whole(shown: Terminal, *keys: str) -> None:
+    """One task on a screen of its own, and back."""
+    shown.send(keys[0])
+    shown.shows("1 overview")
+    press(shown, *keys[1:], ESC)
+    shown.lacks("1 overview")
+
+
+def press(shown: Terminal, *keys: str) -> None:
+    for key in keys:
+        shown.send(key)
+        shown.settle(0.03)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("hostile")
+
+
+@pytest.fixture(scope="module")
+def foul(home: Path) -> Path:
+    """The board with every case."""
+    return board(home / "foul", hostile.CASES)
+
+
+@pytest.fixture(scope="module")
+def mild(home: Path) -> Stream:
+    """What a look at a board writes that holds nothing but plain words."""
+    path = board(home / "mild", MILD)
+    with terminal(home, path, columns=120, rows=50) as shown:
+        look(shown, MILD)
+        shown.send("q")
+        assert shown.leaves(3) == 0
+        return parse(bytes(shown.raw))
+
+
+@pytest.fixture(scope="module")
+def tour(home: Path, foul: Path) -> Stream:
+    """What the same look writes on the board with every case."""
+    with terminal(home, foul, columns=120, rows=50) as shown:
+        look(shown, hostile.CASES)
+        tell(foul, hostile.CASES)
+        press(shown, "0", "1")
+        shown.send("q")
+        assert shown.leaves(3) == 0, shown.text
+        return parse(bytes(shown.raw))
+
+
+def harmless(told: Stream, mild: Stream) -> None:
+    """Nothing but what plain words cause, in sequences and in text."""
+    assert told.kinds <= mild.kinds, told.kinds - mild.kinds
+    assert not hostile.forbidden(told.text)
+
+
+def test_no_control_of_the_directory_reaches_the_terminal(tour: Stream, mild: Stream) -> None:
+    harmless(tour, mild)
+    for name in ("\\x1b]52;c;", "[@click=app.quit]x[/]", "\\u202e", "日本語", "[bold red]"):
+        assert name in tour.text, "the tour has not been there"
+
+
+def test_what_is_copied_is_clean(tour: Stream) -> None:
+    assert len(tour.copied) == len(hostile.CASES)
+    assert not hostile.forbidden("".join(tour.copied))

@@ -1,0 +1,54 @@
+"""A window on lines that are painted only while they are seen; tables and lists stand on it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.style import Style
+from textual.events import MouseScrollDown, MouseScrollUp
+from textual.scroll_view import ScrollView
+
+_WHEEL = 3
+
+
+class Window(ScrollView, can_focus=True):
+    """Scrolls without moving the cursor, and paints anew what the theme or the focus changes."""
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._styles: dict[str, Style] = {}
+        self._shown: dict[int, Any] = {}
+        """What was painted on each line, to know when it has to be painted anew."""
+
+    def repaint_changed(self) -> None:
+        """Paint the lines anew that read or look differently by now, and no other."""
+        raise NotImplementedError
+
+    def notify_style_update(self) -> None:
+        """Another theme: every look is made anew."""
+        self._styles.clear()
+        self._shown.clear()
+        super().notify_style_update()
+
+    def watch_scroll_y(self, old: float, new: float) -> None:
+        """Other lines are in the window."""
+        super().watch_scroll_y(old, new)
+        self.refresh()
+
+    def on_focus(self) -> None:
+        """The cursor is drawn as the one that keys act on."""
+        self.repaint_changed()
+
+    def on_blur(self) -> None:
+        """The cursor is drawn as one that waits, or not at all."""
+        self.repaint_changed()
+
+    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
+        """Scroll down."""
+        event.stop()
+        self.scroll_to(y=self.scroll_y + _WHEEL, animate=False)
+
+    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
+        """Scroll up."""
+        event.stop()
+        self.scroll_to(y=max(0, self.scroll_y - _WHEEL), animate=False)
