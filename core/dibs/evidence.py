@@ -94,10 +94,11 @@ def _verdict(store: Store, facts: Facts, now: Sample, exact: bool, gone: bool | 
         return Verdict.UNKNOWN
     if from_the_future(facts.beat, now):
         return Verdict.UNKNOWN
+    if not exact:  # then it has been silent for at least so long, and maybe for longer
+        return Verdict.UNKNOWN
     if not facts.expired(now):
         return Verdict.ALIVE
-    vouched = exact and store.clock.vouches_for(now, facts.ttl)
-    return Verdict.EXPIRED if vouched else Verdict.UNKNOWN
+    return Verdict.EXPIRED if store.clock.vouches_for(now, facts.ttl) else Verdict.UNKNOWN
 
 
 def _process(host: Host, facts: Facts, now: Sample, gone: bool | None) -> Proof:

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.core.library import SHELLS, Fleet
-from tests.core.tools import Place
+from tests.core.shells import PLAIN_TTL, Shell
+from tests.core.test_cli import Command
+from tests.core.tools import Place, settle
 
 MEMORY = "/dev/shm"
 
@@ -32,3 +34,18 @@ def place(scratch: Path) -> Place:
 def fleet(request: pytest.FixtureRequest, scratch: Path) -> Fleet:
     """A board whose workers source the shell library, in each shell."""
     return Fleet(scratch, request.param)
+
+
+@pytest.fixture
+def command(scratch: Path) -> Command:
+    """`dibs` on a board of its own."""
+    settle(scratch / "board")
+    return Command(scratch / "board")
+
+
+@pytest.fixture
+def shell(scratch: Path) -> Shell:
+    """A board whose workers are shells, with the one task `task-7`."""
+    place = Shell(scratch, plain_ttl=PLAIN_TTL, max_attempts=3)
+    place.offer()
+    return place

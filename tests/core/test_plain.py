@@ -1,7 +1,5 @@
 """Workers that know nothing but `mv`, `echo` and `rm`, on a board of the core."""
 
-from pathlib import Path
-
 import pytest
 
 import dibs
@@ -16,14 +14,6 @@ from tests.core.shells import (
     THEIR_REAPER,
     Shell,
 )
-
-
-@pytest.fixture
-def shell(scratch: Path) -> Shell:
-    place = Shell(scratch, plain_ttl=PLAIN_TTL, max_attempts=3)
-    place.offer()
-    return place
-
 
 FORMS = {
     "seconds and host": ([CLAIM, ECHO], "web-3"),

@@ -1,7 +1,5 @@
 """What plain workers and other janitors do while a plain claim is being handed back."""
 
-from pathlib import Path
-
 import pytest
 
 from tests.core.shells import (
@@ -17,13 +15,6 @@ from tests.core.shells import (
     at,
     die,
 )
-
-
-@pytest.fixture
-def shell(scratch: Path) -> Shell:
-    place = Shell(scratch, plain_ttl=PLAIN_TTL, max_attempts=3)
-    place.offer()
-    return place
 
 
 @pytest.mark.parametrize("hooks", ["before", "after"])

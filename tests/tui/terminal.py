@@ -116,10 +116,14 @@ class Terminal:
     # What is seen
 
     @property
+    def rows(self) -> int:
+        """How many lines the screen has."""
+        return self.screen.lines
+
+    @property
     def lines(self) -> list[str]:
         """The screen's lines, as a person reads them."""
-        with self._changed:
-            return [line.rstrip() for line in self.screen.display]
+        return ["".join(cell.data for cell in self.cells(y)).rstrip() for y in range(self.rows)]
 
     @property
     def text(self) -> str:
@@ -127,7 +131,7 @@ class Terminal:
         return "\n".join(self.lines)
 
     def cells(self, row: int) -> list[pyte.screens.Char]:
-        """One line of the screen, cell by cell."""
+        """One line of the screen, cell by cell; the second one of a wide character holds nothing."""
         with self._changed:
             line = self.screen.buffer[row]
             return [line[column] for column in range(self.screen.columns)]
@@ -148,26 +152,37 @@ class Terminal:
 
     def shows(self, *texts: str, seconds: float = PATIENCE) -> None:
         """Wait until all of these stand on the screen."""
-        self.wait_for(lambda: all(text in self.text for text in texts), seconds)
+
+        def found() -> bool:
+            seen = self.text
+            return all(text in seen for text in texts)
+
+        self.wait_for(found, seconds)
 
     def lacks(self, text: str, seconds: float = PATIENCE) -> None:
         """Wait until this stands nowhere on the screen."""
         self.wait_for(lambda: text not in self.text, seconds)
 
-    def settle(self, quiet: float = 0.25, seconds: float = PATIENCE) -> None:
-        """Wait until nothing but a clock can have been painted for a moment."""
+    def settle(self, quiet: float = 0.03, seconds: float = PATIENCE) -> None:
+        """Wait until nothing has been painted for a moment."""
         end = time.monotonic() + seconds
-        before = -1
-        while before != len(self.raw):
-            assert time.monotonic() < end, self.text
-            before = len(self.raw)
-            time.sleep(quiet)
+        with self._changed:
+            while self._changed.wait(quiet):
+                assert time.monotonic() < end, f"no rest on\n{self.text}"
 
     # The hand
 
     def send(self, keys: str | bytes) -> None:
         """Type these bytes."""
         os.write(self.master, keys.encode() if isinstance(keys, str) else keys)
+
+    def press(self, *keys: str) -> None:
+        """Type one key after the other, each when what the one before caused has been painted."""
+        for key in keys:
+            with self._changed:
+                self.send(key)
+                self._changed.wait(0.25)
+            self.settle()
 
     def resize(self, columns: int, rows: int) -> None:
         """Another size of the window, as the terminal tells it."""

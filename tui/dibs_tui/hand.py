@@ -53,6 +53,7 @@ class Hand:
             where = self if hasattr(self, name) else self._taking
             method: Callable[[], str | None] = getattr(where, name)
             why = method()
+        self.screen.tell_panels()
         if why:
             self.screen.notify(f"{known.title}: {why}", markup=False, timeout=3)
 

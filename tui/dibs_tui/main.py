@@ -3,11 +3,13 @@
 import sys
 
 from dibs.cli import main as run
+from dibs.cli import open_stdio
 from dibs.cli.grammar import leading, looks
 
 
 def main() -> int:
     """Open the dashboard, or hand the command line to the core's verbs."""
+    open_stdio()
     argv = sys.argv[1:]
     if looks(argv):
         from dibs_tui.looking import look

@@ -13,7 +13,7 @@ from dibs.errors import DibsError
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb; every refusal is one line on stderr and a documented exit code."""
     argv = list(sys.argv[1:] if argv is None else argv)
-    _open_stdio()
+    open_stdio()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal may not know every character
             stream.reconfigure(errors="backslashreplace")
@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _open_stdio() -> None:
+def open_stdio() -> None:
     """Put nothing in the place of a standard stream that is closed, lest another file take it."""
     if None not in (sys.stdin, sys.stdout, sys.stderr):
         return

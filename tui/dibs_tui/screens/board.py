@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from dibs_tui.model.seen import Seen
 
 _UPRIGHT = ("all", "stale", "claimed")
+_AT_ONCE = ("filter", "commands", "help")
+"""What is typed after these in one go is text, so they are done before the next key is seen."""
 _BOTTOM = ("available", "failed", "done", "locks")
 
 
@@ -104,13 +106,22 @@ class BoardScreen(Screen[None]):
         """Bind the keys, take over what is remembered, and begin to tick."""
         for command in self.dibs.commands:
             for key in command.keys:
-                self._bindings.bind(key, f"do('{command.id}')", command.title, show=False)
+                self._bindings.bind(
+                    key,
+                    f"do('{command.id}')",
+                    command.title,
+                    show=False,
+                    priority=command.id in _AT_ONCE,
+                )
         self.take_all()
         self.lay_out()
         self.show()
         if self.dibs.terms:
             self.post_message(FilterAsked(self.dibs.terms))
         self.set_interval(1.0, self.tick)
+        # Not at once with the rows: everything between two changed places is gone through.
+        self.set_timer(0.5, self._tell_status)
+        self.set_timer(0.5, lambda: self.set_interval(1.0, self._tell_status))
 
     # The layout
 
@@ -199,25 +210,32 @@ class BoardScreen(Screen[None]):
         """Paint what has changed."""
         for table in self.shown_tables:
             table.catch_up()
-            states = PANELS[table.panel].states
-            total = sum(self.model.count(state) for state in states)
-            self.query_one(f"#panel-{table.panel}", Panel).tell(total)
-        self.query_one(Head).refresh()
+        self.tell_panels()
+        self.query_one(Head).repaint_changed()
         self.query_one(Tabs).refresh()
         self.parts.show()
         self._show_state()
+
+    def tell_panels(self) -> None:
+        """Let every frame tell what its table has become."""
+        for table in self.shown_tables:
+            total = sum(self.model.count(state) for state in PANELS[table.panel].states)
+            self.query_one(f"#panel-{table.panel}", Panel).tell(total)
 
     def tick(self) -> None:
         """Once a second: ages go on, flashes fade, and silence is noticed."""
         self.model.fade()
         app = self.dibs
-        self.query_one(Head).tell(app.reader.status)
         for table in self.shown_tables:
             table.catch_up()
             if table.test is not None and app.filter_ages and not table.held:
                 table.remake()
         self.parts.tick()
+        self.tell_panels()
         self._show_state()
+
+    def _tell_status(self) -> None:
+        self.query_one(Head).tell(self.dibs.reader.status)
 
     def _show_state(self) -> None:
         """Banner, card and dimmed rows, as the reader fares."""
@@ -295,6 +313,10 @@ class BoardScreen(Screen[None]):
         self.set_class(bool(event.terms), "-filter")
 
     # Commands
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """A key that is typed into the filter is text."""
+        return action != "do" or not isinstance(self.focused, Input) or parameters == ("back",)
 
     def action_do(self, command: str) -> None:
         """Run a command of the registry."""

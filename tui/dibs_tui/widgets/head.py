@@ -6,6 +6,8 @@ import time
 
 from rich.style import Style
 from rich.text import Text
+from textual.geometry import Region
+from textual.strip import Strip
 from textual.widget import Widget
 
 from dibs_tui.ages import clock, rate, short
@@ -34,17 +36,30 @@ class Head(Widget):
         self.read_only = read_only
         self.muted = False
         self.status = Status()
+        self._shown: dict[int, Text] = {}
 
     def tell(self, status: Status) -> None:
         """Show how the reader fares now."""
         self.status = status
-        self.refresh()
+        self.repaint_changed()
 
-    def render(self) -> Text:
-        """The lines."""
+    def repaint_changed(self) -> None:
+        """Paint the lines anew that read differently by now, and no other."""
+        for y in range(self.size.height):
+            if self._shown.get(y) != self._line(y):
+                self.refresh(Region(0, y, self.size.width, 1))
+
+    def render_line(self, y: int) -> Strip:
+        """One line of the screen."""
+        self._shown[y] = self._line(y)
+        text, base = self._shown[y].copy(), self.rich_style
+        text.truncate(self.size.width, overflow="ellipsis")
+        strip = Strip(text.render(self.app.console)).apply_style(base)
+        return strip.adjust_cell_length(self.size.width, base)
+
+    def _line(self, y: int) -> Text:
         cells = self.size.width
-        lines = [self._first(cells), self._counts(), self._rates(cells)]
-        return Text("\n").join(lines[: max(1, self.size.height)])
+        return (lambda: self._first(cells), self._counts, lambda: self._rates(cells))[y]()
 
     def _first(self, cells: int) -> Text:
         status = self.status

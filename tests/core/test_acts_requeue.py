@@ -1,0 +1,258 @@
+"""Requeueing a list: each line resolved to one exact name, each with an outcome of its own."""
+
+from __future__ import annotations
+
+import errno
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dibs
+from dibs import cli
+from tests.core.test_cli import Command
+from tests.core.tools import Place
+
+
+class Desk(Command):
+    """The command, with a list on its standard input or in a file."""
+
+    def requeue(self, lines: str | bytes, *argv: str, code: int = 0) -> list[dict[str, Any]]:
+        data = lines if isinstance(lines, bytes) else lines.encode("utf-8", "surrogateescape")
+        command = [sys.executable, "-m", "dibs", "-d", str(self.path), "--json"]
+        done = subprocess.run(
+            [*command, "requeue", "--from", "-", *argv],
+            input=data,
+            env=self.env,
+            capture_output=True,
+            timeout=30,
+        )
+        assert (done.returncode, done.stderr) == (code, b""), done
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.fixture
+def desk(place: Place) -> Desk:
+    return Desk(place.path)
+
+
+def failed(place: Place, *idents: str) -> list[str]:
+    """The exact names of tasks that failed once and were parked."""
+    names = []
+    for ident in idents:
+        place.board.add(ident, b"p")
+        claim = place.board.claim(ident)
+        assert claim is not None
+        names.append(place.board.park(claim.fail().name, "flaky").name)
+    return names
+
+
+def statuses(found: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    return [(line["given"], line["status"]) for line in found]
+
+
+def test_one_task_can_keep_its_attempts(place: Place, desk: Desk) -> None:
+    kept, reset = failed(place, "a", "b")
+    assert desk("requeue", kept, "--keep-attempts") == "a.f1a1.available"
+    assert desk("requeue", reset) == "b.f1.available"
+
+
+def test_ids_and_exact_names_are_requeued_in_their_order(place: Place, desk: Desk) -> None:
+    failed(place, "a", "v1.2")
+    (exact,) = failed(place, "c")
+    place.board.add("d")
+    claim = place.board.claim("d")
+    assert claim is not None
+    done = claim.done().name
+    found = desk.requeue(f"# from the pager\n\na\r\n  v1.2\t\n{exact.partition('/')[2]}\nd\na\n")
+    assert [line["status"] for line in found] == ["requeued"] * 4
+    assert [line["given"] for line in found] == ["a", "v1.2", exact.partition("/")[2], "d"]
+    assert [line["claim"] for line in found] == [
+        "a.f1.available",
+        "v1=2E2.f1.available",
+        "c.f1.available",
+        "d.f1.available",
+    ]
+    assert found[3]["name"] == done
+    assert place.names() == sorted(line["claim"] for line in found)
+
+
+def test_the_reason_and_the_attempts_go_for_all_of_them(place: Place, desk: Desk) -> None:
+    failed(place, "a", "b")
+    desk.requeue("a\nb", "--keep-attempts", "--reason", "web-3 is fixed")
+    assert place.names() == ["a.f1a1.available", "b.f1a1.available"]
+    assert place.board.history("b")[-1].reason == "web-3 is fixed"
+
+
+def test_what_is_refused_or_unknown_stops_nothing_and_makes_it_3(place: Place, desk: Desk) -> None:
+    failed(place, "good", "last")
+    place.board.add("waits")
+    place.board.add("busy")
+    claim = place.board.claim("busy", owner="web-9")
+    assert claim is not None
+    lines = ["nobody", "waits", "good", "busy", "failed/gone.f1.me-0123456789", "last"]
+    found = desk.requeue("\n".join(lines), code=3)
+    assert statuses(found) == [
+        ("nobody", "unknown"),
+        ("waits", "refused"),
+        ("good", "requeued"),
+        ("busy", "refused"),
+        ("failed/gone.f1.me-0123456789", "unknown"),
+        ("last", "requeued"),
+    ]
+    assert "claimed by web-9" in found[3]["error"]
+    assert [now["claim"] for now in found[3]["now"]] == [claim.name]
+    claim.verify()
+
+
+def test_an_id_that_two_ended_tasks_have_is_for_a_person_to_choose(
+    place: Place, desk: Desk
+) -> None:
+    (name,) = failed(place, "a")
+    other = "done/a.f9.me-0123456789"
+    (place.path / other).write_bytes(b"another")
+    (found,) = desk.requeue("a", code=3)
+    assert found["status"] == "refused"
+    assert name in found["error"]
+    assert other in found["error"]
+    assert statuses(desk.requeue(other)) == [(other, "requeued")]
+
+
+def test_an_id_that_waits_again_already_is_refused(place: Place, desk: Desk) -> None:
+    (name,) = failed(place, "a")
+    (place.path / "a.available").write_bytes(b"offered by a shell")
+    before = place.names()
+    assert statuses(desk.requeue(f"a\n{name}", code=3)) == [("a", "refused"), (name, "refused")]
+    assert place.names() == before
+
+
+def test_one_task_named_twice_is_requeued_once(place: Place, desk: Desk) -> None:
+    (name,) = failed(place, "a")
+    assert statuses(desk.requeue(f"a\n{name}", code=3)) == [("a", "requeued"), (name, "refused")]
+    assert place.names() == ["a.f1.available"]
+
+
+def test_a_dry_run_shows_the_exact_names_and_does_nothing(place: Place, desk: Desk) -> None:
+    names = failed(place, "a", "b")
+    found = desk.requeue("a\nb", "--dry-run")
+    assert [(line["status"], line["name"]) for line in found] == [
+        ("would-requeue", name) for name in names
+    ]
+    assert statuses(desk.requeue("a\nc", "--dry-run", code=3))[1] == ("c", "unknown")
+    assert place.names() == sorted(names)
+
+
+def test_a_task_that_the_disk_refuses_does_not_stop_the_others(
+    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], scratch: Path
+) -> None:
+    first, _ = failed(place, "a", "b")
+
+    def refuse(path: str) -> None:
+        if path == first:
+            raise OSError(errno.EACCES, "no")
+
+    place.port.before["rename"] = refuse
+    monkeypatch.setattr("dibs.cli.boards.open", lambda path, create=False: place.board)
+    (scratch / "list").write_text("a\nb\n")
+    assert cli.main(["requeue", "--from", str(scratch / "list")]) == 3
+    out, err = capsys.readouterr()
+    assert [line.split()[0] for line in out.splitlines()] == ["refused", "requeued"]
+    assert err == "dibs: 1 refused, 1 requeued\n"
+    assert place.names() == ["b.f1.available", first]
+
+
+def test_a_task_that_was_requeued_by_another_meanwhile_is_left_alone(
+    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], scratch: Path
+) -> None:
+    failed(place, "a", "b")
+
+    def overtake(path: str) -> None:
+        place.port.before.clear()
+        other = place.another()[0]
+        other.requeue(other.find("b")[0].name)
+        assert other.claim("b", owner="web-9") is not None
+
+    place.port.before["rename"] = overtake
+    monkeypatch.setattr("dibs.cli.boards.open", lambda path, create=False: place.board)
+    (scratch / "list").write_text("a\nb\n")
+    assert cli.main(["requeue", "--from", str(scratch / "list")]) == 3
+    out = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in out] == ["requeued", "refused"]
+    assert "claimed by web-9" in out[1]
+
+
+FOUL = [
+    "a\x1b[2Jb",
+    "\x00",
+    "\u202ea",
+    "\udcff\udcfe",
+    "é" * 200,
+    "x" * 100_000,
+    "../../etc/passwd",
+    "done/",
+    "x.claimed/1f",
+    "--reason",
+    "a,b;c",
+]
+
+
+def test_foul_lines_are_unknown_and_never_printed_raw(place: Place, desk: Desk) -> None:
+    failed(place, "good")
+    text = "\n".join([*FOUL, "good"])
+    found = desk.requeue(text, "--dry-run", code=3)
+    assert statuses(found) == [*((line, "unknown") for line in FOUL), ("good", "would-requeue")]
+    path = place.path.parent / "list"
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    told = desk("requeue", "--from", str(path), code=3)  # the helper refuses what is not printable
+    assert told == f"dibs: {len(FOUL)} unknown, 1 requeued"
+
+
+def test_foul_ids_that_are_there_are_found(place: Place, desk: Desk) -> None:
+    idents = ["a\x1b[2Jb", "é/..", "\udcff", "-x"]
+    failed(place, *idents)
+    assert statuses(desk.requeue("\n".join(idents))) == [(i, "requeued") for i in idents]
+
+
+@pytest.mark.parametrize("lines", [b"", b"\n\n# nothing\n", b"\xef\xbb\xbf\r\n"])
+def test_an_empty_list_is_done(desk: Desk, lines: bytes) -> None:
+    assert desk.requeue(lines) == []
+
+
+def test_what_goes_not_together_is_bad_input(place: Place, desk: Desk) -> None:
+    (name,) = failed(place, "a")
+    for argv in ([], [name, "--from", "-"], [name, "--dry-run"], ["--from", "/nowhere"]):
+        desk("requeue", *argv, code=2)
+    assert f"give one of these: {name}" in desk("requeue", "a", code=2)
+    assert place.names() == [name]
+
+
+def test_a_board_resolves_a_pasted_list_without_touching_anything(place: Place) -> None:
+    (name,) = failed(place, "a")
+    waiting = place.board.add("b")
+    good, taken, unknown = place.board.resolve("a\nb\nc")
+    assert good == dibs.Resolved("a", name)
+    assert (taken.name, taken.now) == ("", (waiting,))
+    assert "available" in taken.why
+    assert (unknown.name, unknown.now) == ("", ())
+    assert place.names() == sorted([name, waiting.name])
+
+
+def test_a_name_that_one_listing_missed_is_looked_for_again(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (name,) = failed(place, "a")
+    real = place.port.names
+    missed: list[str] = []
+
+    def names(folder: str) -> list[str]:
+        listed = real(folder)
+        if folder == "failed" and not missed:
+            missed.append(folder)
+            return []
+        return listed
+
+    monkeypatch.setattr(place.port, "names", names)
+    assert place.board.resolve("a") == [dibs.Resolved("a", name)]
