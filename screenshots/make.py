@@ -1,6 +1,6 @@
 """Makes every picture in this folder from the real dashboard on the still life: SVG and PNG.
 
-python screenshots/make.py [NAME…]
+pip install '.[shots]' && python screenshots/make.py [NAME…]
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ SHOTS = {
     "board-80x24": Shot((80, 24), ("down",)),
     "inspect": Shot((130, 40), ("3", "down", "down", "enter")),
     "pane": Shot((160, 44), ("3", "down", "down", "i")),
+    "release": Shot((130, 40), ("4", "down", "down", "X")),
     "owners": Shot((130, 40), ("9", "down")),
     "problems": Shot((130, 40), ("8", "down")),
     "feed": Shot((130, 40), ("0",)),
@@ -75,6 +76,8 @@ async def picture(name: str, shot: Shot) -> None:
     async with app.run_test(size=shot.size) as pilot:
         await _until(pilot, lambda: app.model.whole and bool(reader.status.fresh))
         for key in shot.keys:
+            if key.isupper():
+                await pilot.pause(0.9)  # rows must have stood still before a key may act
             await pilot.press(key)
         if shot.board == "lost":
             os.rename(PLACE, f"{PLACE}.away")

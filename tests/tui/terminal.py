@@ -182,6 +182,8 @@ class Terminal:
             with self._changed:
                 self.send(key)
                 self._changed.wait(0.25)
+            if key == "\x1b":  # what follows at once would belong to it
+                time.sleep(0.12)
             self.settle()
 
     def resize(self, columns: int, rows: int) -> None:

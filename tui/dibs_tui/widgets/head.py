@@ -106,7 +106,7 @@ class Head(Widget):
     def _rates(self, cells: int) -> Text:
         model, text = self._model, Text(" ", no_wrap=True, overflow="ellipsis")
         now = model.now.fs / 1e9
-        bars = 8 if cells < 100 else 15 if cells < 130 else 30
+        bars = 8 if cells < 100 else 15 if cells < 160 else 30
         rated = _RATED if cells >= 100 else _RATED[:2]
         for kind, word in rated:
             colour = {"claims": "held", "dones": "claimed", "expiries": "stale"}[kind]
