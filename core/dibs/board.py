@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from dibs import acts, adding, checkup, entries, janitor, lists, locks, waiting
+from dibs import adding, janitor, locks, waiting
 from dibs.claims import Claim, Terms, attach, take
 from dibs.disk import Disk
-from dibs.entries import Entry
 from dibs.errors import BadName, BoardMissing, NotABoard, UnknownId, storage_error
-from dibs.evidence import Evidence, Verdict, judge, weigh
 from dibs.facts import Facts, facts_of
 from dibs.host import Host, Process, this_host
-from dibs.journal import Event, Journal
+from dibs.later import Later
 from dibs.names import AVAILABLE, Task
 from dibs.queue import Queue
 from dibs.settings import Settings, dump
 from dibs.store import TOML, Store
-from dibs.view import Snapshot, View
+
+if TYPE_CHECKING:
+    from dibs import acts, checkup, entries, evidence, lists, view
+    from dibs.entries import Entry
+    from dibs.evidence import Evidence, Verdict
+    from dibs.journal import Event, Journal
+    from dibs.view import Snapshot, View
+else:
+    acts, checkup, entries, evidence, lists, view = map(
+        Later,
+        ("dibs.acts", "dibs.checkup", "dibs.entries", "dibs.evidence", "dibs.lists", "dibs.view"),
+    )
 
 _STICKY = 0o1000
 Found = TypeVar("Found")
@@ -208,13 +217,13 @@ class Board:
 
     def view(self, *, ended: bool = True) -> View:
         """A picture of the board that can be kept true at the cost of what changes."""
-        return View(self._store, ended=ended)
+        return view.View(self._store, ended=ended)
 
     def snapshot(self, *, ended: bool = True) -> Snapshot:
         """The whole board now."""
-        view = View(self._store, ended=ended)
-        view.scan()
-        return view.snapshot()
+        whole = self.view(ended=ended)
+        whole.scan()
+        return whole.snapshot()
 
     def entries(self, snapshot: Snapshot | None = None) -> list[Entry]:
         """Every task and lock as a row with its ages; one look for each that nobody holds."""
@@ -235,11 +244,11 @@ class Board:
     def judge(self, facts: Facts) -> Verdict:
         """Whether a claim's holder is dead, expired, alive, or nobody can tell."""
         now, exact = self._store.clock.now_or_newest(facts.beat)
-        return judge(self._store, facts, now, exact=exact)
+        return evidence.judge(self._store, facts, now, exact=exact)
 
     def evidence(self, task: Task, others: Iterable[Facts] = ()) -> Evidence:
         """The verdict on a claim with its proofs; `others` are claims that may share its host."""
-        return weigh(self._store, task, others)
+        return evidence.weigh(self._store, task, others)
 
     def payload(self, task: Task, limit: int = 1 << 20) -> bytes:
         """The beginning of a task's payload; never follows a link or opens what is no file."""

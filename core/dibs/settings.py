@@ -29,7 +29,9 @@ class Settings(NamedTuple):
 
 def load(data: bytes) -> Settings:
     """The settings of a `board.toml`, or the one line that says what is wrong with it."""
-    import tomllib  # only boards with a board.toml pay for it
+    if data == dump(Settings()):  # as `init` writes it: no parser is needed
+        return Settings()
+    import tomllib  # only boards with settings of their own pay for it
 
     if len(data) > TOML_BYTES:
         raise NotABoard(f".dibs/board.toml is larger than {TOML_BYTES} bytes; mend or remove it")

@@ -16,6 +16,8 @@ from tests.bench.places import Setup, offer, scratch
 TITLE = "Start-up"
 
 _PATH = f"import sys; sys.path.insert(0, {str(Path(dibs.__file__).parents[1])!r}); "
+_TUI = f"sys.path.insert(0, {str(Path(dibs.__file__).parents[2] / 'tui')!r}); "
+_COMMAND = _TUI + "sys.argv = ['dibs', *sys.argv[1:]]; from dibs_tui.main import main; main()"
 _ONE_TASK = "import dibs; dibs.open(sys.argv[1]).claim(owner='bench').done()"
 
 
@@ -32,7 +34,7 @@ class Python:
 
     def run(self, count: int) -> None:
         for _ in range(count):
-            subprocess.run(self.command, check=True, env=self.env)
+            subprocess.run(self.command, check=True, env=self.env, stdout=subprocess.DEVNULL)
 
 
 def run(setup: Setup) -> Iterator[Row]:
@@ -40,12 +42,13 @@ def run(setup: Setup) -> Iterator[Row]:
         cache, board = where / "cache", where / "board"
         dibs.open(board, create=True)
         rounds = setup.amount(60, 10)
-        offer(board, 0, WAITING + rounds)
+        offer(board, 0, WAITING + 2 * rounds)
         contenders: dict[str, Contender] = {
             "bare": Python(cache, "pass"),
             "import": Python(cache, "import dibs"),
             "board": Python(cache, "import dibs; dibs.Board"),
             "task": Python(cache, _ONE_TASK, str(board)),
+            "claim": Python(cache, _COMMAND, "-d", str(board), "claim", "--owner", "bench"),
             "sqlite3": Python(cache, "import sqlite3"),
         }
         times = interleave(contenders, rounds, 1)
@@ -65,5 +68,12 @@ def run(setup: Setup) -> Iterator[Row]:
         times["task"],
         "python -c pass",
         bare,
+    )
+    yield compare(
+        "the command `dibs claim` on a board of 1,000 tasks",
+        times["claim"],
+        "python -c pass",
+        bare,
+        Limit("at most", 4),
     )
     yield compare("import sqlite3, for comparison", times["sqlite3"], "python -c pass", bare)

@@ -30,7 +30,8 @@ class Stream(NamedTuple):
 def parse(raw: bytes) -> Stream:
     """Take apart what a program wrote; bytes that are no UTF-8 are an error."""
     told = raw.decode()
-    kinds, copied = set(), []
+    kinds: set[str] = set()
+    copied = []
     for match in _SEQUENCE.finditer(told):
         kinds.update(_kinds(match))
         selector, _, data = (match["osc"] or "").partition(";c;")

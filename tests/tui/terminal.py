@@ -131,7 +131,7 @@ class Terminal:
         return "\n".join(self.lines)
 
     def cells(self, row: int) -> list[pyte.screens.Char]:
-        """One line of the screen, cell by cell; the second one of a wide character holds nothing."""
+        """One line of the screen, cell by cell; a wide character's second one is empty."""
         with self._changed:
             line = self.screen.buffer[row]
             return [line[column] for column in range(self.screen.columns)]

@@ -114,8 +114,7 @@ class DibsApp(App[None]):
     def on_board_seen(self) -> None:
         """The board screen owns the state, whichever screen is on top."""
         board = self.board_screen
-        if board is not None and board.is_mounted:
-            board.take_all()
+        if board is not None and board.is_mounted and board.take_all():
             board.show()
 
     @property

@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Iterable
-from heapq import heappop, heappush, nsmallest
+from heapq import heapify, heappop, heappush, nsmallest
 from typing import Any
 
 from dibs import Board, Event, Facts, Sample, Task, Verdict, View
@@ -189,7 +189,7 @@ class Follower:
             before = self._facts.get(name)
             if before is None or before.pulse != facts.pulse:
                 self._untold_facts[name] = facts
-                heappush(self._ends, (facts.beat + int(facts.ttl * 1e9), name))
+                heappush(self._ends, (_end(facts), name))
             self._facts[name] = facts
             verdict = (
                 self._view.judge(facts, self._now, self.exact) if facts.expired(self._now) else None
@@ -200,6 +200,9 @@ class Follower:
                 self._stale[name] = verdict
             else:
                 self._stale.pop(name, None)
+        if len(self._ends) > 1000 + 4 * len(self._facts):  # most are of claims that are over
+            self._ends = [(_end(facts), name) for name, facts in self._facts.items()]
+            heapify(self._ends)
         if len(tasks) == len(self._view.live):
             self._claims_at = time.monotonic() + _SPARE * (time.thread_time() - start)
 
@@ -240,3 +243,8 @@ class Follower:
         if not self._sweep:
             self._oldest_at = time.monotonic() + max(60.0, 2 * _SPARE * self._sweep_cost)
             self._report(self._seen(since={name: at for at, name in self._ages}))
+
+
+def _end(facts: Facts) -> int:
+    """When a claim's lease ends unless it is beaten again."""
+    return facts.beat + int(facts.ttl * 1e9)

@@ -53,6 +53,14 @@ class AgesWanted(Message):
         self.names = names
 
 
+class FilterTyped(Message):
+    """Terms were typed, and for long enough on a long board."""
+
+    def __init__(self, terms: str) -> None:
+        super().__init__()
+        self.terms = terms
+
+
 class FilterAsked(Message):
     """The board is to be filtered to something."""
 

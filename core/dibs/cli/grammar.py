@@ -224,13 +224,20 @@ def common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", default=hidden, help="one object a line")
 
 
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    """With a width, because argparse imports much to find one, even where nothing is shown."""
+    try:
+        width = int(os.environ.get("COLUMNS") or os.get_terminal_size().columns)
+    except (OSError, ValueError):
+        width = 80
+    return argparse.RawDescriptionHelpFormatter(prog, width=max(20, width - 2))
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser whose complaint is one line."""
 
     def __init__(self, **words: Any) -> None:
-        super().__init__(
-            formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **words
-        )
+        super().__init__(formatter_class=_formatter, allow_abbrev=False, **words)
 
     def error(self, message: str) -> NoReturn:
         from dibs.cli.say import shown

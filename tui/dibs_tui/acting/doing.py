@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from threading import Event
 from typing import NamedTuple
 
-from dibs import Board, Changed, DibsError, Lost, Refused, Task, Verdict
+from dibs import Board, Changed, DibsError, Facts, Lost, Refused, Task, Verdict
 from dibs_tui.acting.plan import Act, Item, Sight, priority_after
 from dibs_tui.text import clean
 
@@ -20,13 +20,14 @@ class Outcome(NamedTuple):
     text: str
 
 
-def judged(board: Board, sights: Iterable[Sight]) -> Iterator[Item]:
-    """Each sight with what the disk says of it now."""
+def judged(board: Board, sights: Iterable[Sight], others: Iterable[Facts] = ()) -> Iterator[Item]:
+    """Each sight with what the disk says of it now; `others` are claims that may share its host."""
+    others = tuple(others)
     for sight in sights:
-        yield _judged(board, sight)
+        yield _judged(board, sight, others)
 
 
-def _judged(board: Board, sight: Sight) -> Item:
+def _judged(board: Board, sight: Sight, others: tuple[Facts, ...]) -> Item:
     task = sight.task
     try:
         now = board.find(task.id)
@@ -37,7 +38,7 @@ def _judged(board: Board, sight: Sight) -> Item:
         facts = board.facts(task)
         if facts is None or (task.plain and facts.sight != sight.name):
             return Item(sight, None, (), _told(sight, board.find(task.id)))
-        evidence = board.evidence(task)
+        evidence = board.evidence(task, others)
         proofs = tuple(clean(proof.text) for proof in evidence.proofs)
         return Item(sight, evidence.verdict, proofs, "")
     except DibsError as error:

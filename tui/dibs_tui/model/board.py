@@ -99,9 +99,9 @@ class BoardModel:
         stale = len(self.stale) - self._stale_locks if state == "claimed" else 0
         return self.counts[state] - stale
 
-    def entry(self, task: Task) -> Entry:
+    def entry(self, task: Task, now: Sample | None = None) -> Entry:
         """A task's row as filters and cells read it."""
-        row = entry(task, self.facts.get(task.name), self.now, self.since.get(task.name))
+        row = entry(task, self.facts.get(task.name), now or self.now, self.since.get(task.name))
         state = self.state_of(task)
         return row if row.state == state else row._replace(state=state)
 
@@ -158,7 +158,8 @@ class BoardModel:
             found = [t for t in tasks if self.state_of(t) in states]
         else:
             found = [t for t in tasks if t.state in states]
-        return found if test is None else [t for t in found if test(self.entry(t))]
+        now = self.now
+        return found if test is None else [t for t in found if test(self.entry(t, now))]
 
     def _wanted(self, listing: Listing, task: Task) -> bool:
         if self.state_of(task) not in PANELS[listing.panel].states:

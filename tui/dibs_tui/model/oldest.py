@@ -13,6 +13,7 @@ class Oldest:
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, str]] = []
+        self._enough = 1000
 
     def note(self, name: str, since: int) -> None:
         """A task waits since then."""
@@ -22,7 +23,7 @@ class Oldest:
     def first(self, tasks: Mapping[str, Task]) -> tuple[int, str] | None:
         """The longest waiting of those that are still there."""
         heap = self._heap
-        if len(heap) > 1000 and len(heap) > 4 * len(tasks):
+        if len(heap) > self._enough:
             self._thin(tasks)
         while heap and heap[0][1] not in tasks:
             heappop(heap)
@@ -53,3 +54,4 @@ class Oldest:
         """Forget those that are gone."""
         self._heap[:] = {item for item in self._heap if item[1] in tasks}
         heapify(self._heap)
+        self._enough = 1000 + 2 * len(self._heap)

@@ -31,6 +31,13 @@ class Seen(NamedTuple):
     whole: bool = True
     """False until the first listing of every folder is told."""
 
+    @property
+    def news(self) -> bool:
+        """Whether it is more than beats, which can wait for the next tick."""
+        return bool(
+            self.came or self.went or self.stale or self.since or self.events or self.ghosts
+        )
+
 
 class Status(NamedTuple):
     """How the reader fares; replaced whole, so that any thread may look at it."""

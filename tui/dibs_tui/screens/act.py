@@ -17,7 +17,7 @@ from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widgets import Button, Input, ProgressBar, Static
 
-from dibs import DibsError, Verdict
+from dibs import DibsError, Facts, Verdict
 from dibs_tui.acting.doing import Outcome, done, judged
 from dibs_tui.acting.plan import Act, Asked, Item, Plan, Sight, asked, command
 from dibs_tui.ages import short
@@ -71,6 +71,7 @@ class ActScreen(ModalScreen[dict[str, Outcome] | None]):
         self._watched_until = 0.0
         self._stop = Event()
         self.outcomes: list[Outcome] = []
+        self._others: tuple[Facts, ...] = ()
         self._keep_attempts = False
         self._at_work = False
         self._over = False
@@ -103,13 +104,15 @@ class ActScreen(ModalScreen[dict[str, Outcome] | None]):
     def on_mount(self) -> None:
         """Look at the evidence; until it is there nothing can be confirmed."""
         self.query_one("#act-cancel").focus()
+        self._others = tuple(self.dibs.model.facts.values())
         aside(self._judge)
         self.set_interval(0.5, self._show)
 
     def _judge(self) -> None:
         try:
             board = self.dibs.reader.open_board()
-            items = tuple(judged(board, self._sights))
+            others = self._others if len(self._sights) == 1 else ()
+            items = tuple(judged(board, self._sights, others))
         except DibsError as error:
             items = tuple(Item(s, Verdict.UNKNOWN, (clean(str(error)),), "") for s in self._sights)
         self.post_message(self.Judged(Plan(self._act, items)))

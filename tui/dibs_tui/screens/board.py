@@ -26,6 +26,7 @@ from dibs_tui.messages import (
     AgesWanted,
     CursorMoved,
     FilterAsked,
+    FilterTyped,
     Inspected,
     RunCommand,
     SortAsked,
@@ -49,6 +50,8 @@ _UPRIGHT = ("all", "stale", "claimed")
 _AT_ONCE = ("filter", "commands", "help")
 """What is typed after these in one go is text, so they are done before the next key is seen."""
 _BOTTOM = ("available", "failed", "done", "locks")
+_SPARE = 25
+"""Listing anew may take one part in so many of a core."""
 
 
 class BoardScreen(Screen[None]):
@@ -68,6 +71,7 @@ class BoardScreen(Screen[None]):
         self.tables: dict[str, TaskTable] = {}
         self._focused = ""
         self._said: dict[str, str] = {}
+        self._remake_due: dict[str, float] = {}
 
     @property
     def dibs(self) -> DibsApp:
@@ -185,14 +189,17 @@ class BoardScreen(Screen[None]):
 
     # The data
 
-    def take_all(self) -> None:
-        """Take over whatever the reader has found by now."""
-        reader = self.dibs.reader
+    def take_all(self) -> bool:
+        """Take over whatever the reader has found by now; whether it is more than beats."""
+        reader, news = self.dibs.reader, False
         with suppress(Empty):
             while True:
-                self.take(reader.found.get_nowait())
+                seen = reader.found.get_nowait()
+                news = news or seen.news or not self.model.whole
+                self.take(seen)
                 if not reader.drawn.is_set():
                     self.call_after_refresh(reader.drawn.set)
+        return news
 
     def take(self, seen: Seen) -> None:
         """Take over what the reader found, and paint what is another by now."""
@@ -229,10 +236,18 @@ class BoardScreen(Screen[None]):
         for table in self.shown_tables:
             table.catch_up()
             if table.test is not None and app.filter_ages and not table.held:
-                table.remake()
+                self._remake_at_times(table)
         self.parts.tick()
         self.tell_panels()
         self._show_state()
+
+    def _remake_at_times(self, table: TaskTable) -> None:
+        """List anew what is filtered by age, as seldom as it takes long."""
+        start = time.monotonic()
+        if start >= self._remake_due.get(table.panel, 0.0):
+            table.remake()
+            end = time.monotonic()
+            self._remake_due[table.panel] = end + _SPARE * (end - start)
 
     def _tell_status(self) -> None:
         self.query_one(Head).tell(self.dibs.reader.status)
@@ -276,6 +291,8 @@ class BoardScreen(Screen[None]):
     def set_filter(self, text: str) -> str:
         """Show only what matches; the complaint where the terms make no sense."""
         test: Test | None = None
+        if text.strip() == self.filter_text:
+            return ""
         if text.strip():
             try:
                 test = parse(text.split())
@@ -291,9 +308,9 @@ class BoardScreen(Screen[None]):
         self.show()
         return ""
 
-    @on(Input.Changed, "#filter")
-    def _filter_typed(self, event: Input.Changed) -> None:
-        complaint = self.set_filter(event.value)
+    @on(FilterTyped)
+    def _filter_typed(self, event: FilterTyped) -> None:
+        complaint = self.set_filter(event.terms)
         self.query_one(FilterBar).set_class(bool(complaint), "-wrong")
 
     @on(Input.Submitted, "#filter")

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from textual.suggester import Suggester
+from textual.timer import Timer
 from textual.widgets import Input
 
 from dibs.filters import NUMBERS, TEXTS
+from dibs_tui.messages import FilterTyped
 from dibs_tui.model.board import BoardModel
 from dibs_tui.text import clean
 
 _STATES = ("available", "claimed", "stale", "failed", "done", "held", "free")
+
+_LONG = 5000
+_PAUSE = 0.2
 
 
 class FilterBar(Input):
@@ -23,6 +30,18 @@ class FilterBar(Input):
             compact=True,
             select_on_focus=False,
         )
+        self._model = model
+        self._due: Timer | None = None
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Filter at once, or on a long board when nothing has been typed for a while."""
+        event.stop()
+        if self._due is not None:
+            self._due.stop()
+        tell = partial(self.post_message, FilterTyped(event.value))
+        self._due = self.set_timer(_PAUSE, tell) if len(self._model.tasks) > _LONG else None
+        if self._due is None:
+            tell()
 
 
 class Terms(Suggester):
