@@ -127,7 +127,7 @@ class Claim:
         while True:
             start = port.boottime()
             if start >= patience:
-                raise Uncertain(f"{self.name}: its lease could not be renewed in time; stop")
+                raise self._too_late("its lease could not be renewed in time; stop")
             try:
                 self._touch(record)
                 beaten = True
@@ -147,12 +147,12 @@ class Claim:
     def verify(self) -> None:
         """Return only if the claim is still the caller's and its lease runs."""
         if self._store.port.boottime() >= self._until():
-            raise Uncertain(f"{self.name}: its lease was not renewed in time; stop")
+            raise self._too_late("its lease was not renewed in time; stop", "verify")
         here = self._store.look(self.task.name)
         if here is None:
             raise Uncertain(f"{self.name}: the disk does not answer; stop")
         if not here:
-            raise self._lost()
+            raise self._lost("verify")
 
     def done(self) -> Task:
         """The work is finished: this rename is the commit point."""
@@ -235,6 +235,14 @@ class Claim:
             return away
         self._leave_trace(verb)
         return Lost(f"{self.name} is no longer yours; stop: {tell(now)}", self.name, now)
+
+    def _too_late(self, why: str, verb: str = "beat") -> Stop:
+        """Why work stops after the deadline: the claim is gone for sure, or nobody can tell."""
+        if self._store.look(self.task.name) is False:
+            gone = self._lost(verb)
+            if not isinstance(gone, Away):
+                return gone
+        return Uncertain(f"{self.name}: {why}")
 
     def _leave_trace(self, verb: str) -> None:
         """Let operators see that a holder came back to a claim it had lost: once for each verb."""

@@ -70,6 +70,22 @@ def test_a_beat_of_a_lease_that_has_ended_leaves_a_trace(place: Place) -> None:
     assert [event.src for event in traces(place.board)] == [claim.name]
 
 
+@pytest.mark.parametrize("verb", ["beat", "verify"])
+def test_a_holder_that_slept_past_its_deadline_is_told_that_it_lost_and_leaves_a_trace(
+    place: Place, verb: str
+) -> None:
+    place.board.add("x")
+    claim = place.board.claim("x", owner="agent 7", ttl=100)
+    assert claim is not None
+    place.world.advance(130)
+    with pytest.raises(dibs.Uncertain):
+        getattr(claim, verb)()
+    place.another()[0].force_release(claim.name, "stuck")
+    with pytest.raises(dibs.Lost):
+        getattr(claim, verb)()
+    assert [event.reason for event in traces(place.board)] == [verb]
+
+
 def test_a_commit_that_is_repeated_leaves_none(place: Place) -> None:
     place.board.add("x")
     claim = place.board.claim("x")
