@@ -16,13 +16,17 @@ from tests.bench.harness import Row
 from tests.bench.places import Setup
 
 ROOT = Path(__file__).resolve().parents[2]
-GROUPS = ("cycle", "fsync", "length", "herd", "snapshot", "startup", "durability")
+DASHBOARD = ("start", "live", "idle", "memory", "curve", "million")
+GROUPS = (
+    "cycle", "fsync", "length", "herd", "snapshot", "startup", "durability",
+    *(f"dashboard_{part}" for part in DASHBOARD),
+)  # fmt: skip
 
 
 def main() -> int:
     args = _arguments()
     if importlib.util.find_spec("dibs") is None:
-        sys.path.insert(0, str(ROOT / "core"))
+        sys.path[:0] = [str(ROOT / "core"), str(ROOT / "tui")]
     setup = Setup(args.ram, args.disk, args.quick, os.getloadavg()[0])
     tables: dict[str, list[Row]] = {}
     for name in args.only or GROUPS:

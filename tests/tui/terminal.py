@@ -80,7 +80,8 @@ class Terminal:
         self.raw = bytearray()
         self.screen = Screen(columns, rows)
         self._stream = pyte.ByteStream(self.screen)
-        self._changed = threading.Condition()
+        self.still = threading.Condition()
+        """Held while the screen changes, and notified when it has."""
         self.master, self.slave = os.openpty()
         self._size(columns, rows)
         self.modes = termios.tcgetattr(self.slave)
@@ -107,11 +108,11 @@ class Terminal:
             if self._ended in ready:
                 return
             data = os.read(self.master, 1 << 16)
-            with self._changed:
+            with self.still:
                 self.raw += data
                 # pyte would draw the end of this one, which pops the keyboard's protocol.
                 self._stream.feed(data.replace(b"\x1b[<u", b""))
-                self._changed.notify_all()
+                self.still.notify_all()
 
     # What is seen
 
@@ -132,7 +133,7 @@ class Terminal:
 
     def cells(self, row: int) -> list[pyte.screens.Char]:
         """One line of the screen, cell by cell; a wide character's second one is empty."""
-        with self._changed:
+        with self.still:
             line = self.screen.buffer[row]
             return [line[column] for column in range(self.screen.columns)]
 
@@ -140,13 +141,13 @@ class Terminal:
         """What is found as soon as it is; looked for anew whenever the screen changes."""
         end = time.monotonic() + seconds
         while True:
-            with self._changed:
+            with self.still:
                 it = found()
                 if it:
                     return it
                 left = end - time.monotonic()
                 if left > 0 and self.process.poll() is None:
-                    self._changed.wait(min(left, 0.05))
+                    self.still.wait(min(left, 0.05))
                     continue
             raise AssertionError(f"not seen within {seconds} s on\n{self.text.strip()}")
 
@@ -166,8 +167,8 @@ class Terminal:
     def settle(self, quiet: float = 0.03, seconds: float = PATIENCE) -> None:
         """Wait until nothing has been painted for a moment."""
         end = time.monotonic() + seconds
-        with self._changed:
-            while self._changed.wait(quiet):
+        with self.still:
+            while self.still.wait(quiet):
                 assert time.monotonic() < end, f"no rest on\n{self.text}"
 
     # The hand
@@ -179,16 +180,16 @@ class Terminal:
     def press(self, *keys: str) -> None:
         """Type one key after the other, each when what the one before caused has been painted."""
         for key in keys:
-            with self._changed:
+            with self.still:
                 self.send(key)
-                self._changed.wait(0.25)
+                self.still.wait(0.25)
             if key == "\x1b":  # what follows at once would belong to it
                 time.sleep(0.12)
             self.settle()
 
     def resize(self, columns: int, rows: int) -> None:
         """Another size of the window, as the terminal tells it."""
-        with self._changed:
+        with self.still:
             self.screen.resize(rows, columns)
         self._size(columns, rows)
         os.kill(self.pid, signal.SIGWINCH)
@@ -204,7 +205,7 @@ class Terminal:
         left = time.monotonic() + 1
         while select.select([self.master], [], [], 0)[0] and time.monotonic() < left:
             time.sleep(0.01)
-        with self._changed:
+        with self.still:
             return code
 
     def cut(self) -> None:

@@ -107,6 +107,32 @@ def test_a_claim_that_falls_silent_moves_to_the_stale_ones(path: Path, board: di
     drive(path, steps)
 
 
+def test_keys_move_the_cursor_through_a_list_that_is_longer_than_the_window(
+    path: Path, board: dibs.Board
+) -> None:
+    filled(board, 90)
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await pilot.press("2", "down", "down")
+        assert under_cursor(app, "available") == "task-02"
+        assert "task-00" in text_of(app)
+        for keys, ident in (
+            (("pagedown",), "task-33"),
+            (("up", "k"), "task-31"),
+            (("G",), "task-89"),
+            (("pageup",), "task-58"),
+            (("home",), "task-00"),
+            (("end",), "task-89"),
+            (("g", "j"), "task-01"),
+        ):
+            await pilot.press(*keys)
+            assert under_cursor(app, "available") == ident
+            await pilot.pause()
+            assert ident in text_of(app)
+
+    drive(path, steps)
+
+
 def test_the_cursor_stays_on_its_task_when_others_come_above_it(
     path: Path, board: dibs.Board
 ) -> None:

@@ -242,9 +242,8 @@ def test_a_row_that_leaves_under_the_cursor_stays_as_a_tombstone(board: dibs.Boa
         shown.wait_for(lambda seen: ids(seen) == ["task-3", "task-1"])
 
 
-@every_size
-def test_help_and_palette_open_and_close(board: dibs.Board, size: Size) -> None:
-    with opened(board, size) as shown:
+def test_help_and_palette_open_and_close(board: dibs.Board) -> None:
+    with opened(board, SIZES[0]) as shown:
         shown.shows("● live")
         shown.send("?")
         shown.shows("help", "What waits to be taken.")

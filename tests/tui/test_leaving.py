@@ -144,6 +144,17 @@ def test_what_goes_wrong_elsewhere_is_not_where_it_draws(path: Path, tmp_path: P
     assert log.read_bytes() == b""
 
 
+def test_with_stderr_closed_one_frame_is_printed(path: Path, tmp_path: Path) -> None:
+    line = f"exec {' '.join(DIBS)} '{path}' 2>&-"
+    shown = Terminal(("sh", "-c", line), environment(tmp_path))
+    try:
+        assert shown.leaves(10) == 0
+        assert "task-1" in shown.text
+        assert b"\x1b" not in shown.raw
+    finally:
+        shown.end()
+
+
 # Without a terminal
 
 

@@ -227,7 +227,9 @@ class BoardScreen(Screen[None]):
         """Let every frame tell what its table has become."""
         for table in self.shown_tables:
             total = sum(self.model.count(state) for state in PANELS[table.panel].states)
-            self.query_one(f"#panel-{table.panel}", Panel).tell(total)
+            panel = table.parent
+            assert isinstance(panel, Panel)
+            panel.tell(total)
 
     def tick(self) -> None:
         """Once a second: ages go on, flashes fade, and silence is noticed."""

@@ -42,7 +42,8 @@ class Parts:
     def side(self) -> Iterator[Widget]:
         """What stands beside the tables: the inspected task, or the feed."""
         yield Inspector(self.screen.model)
-        yield Feed(self.screen.model, side=True)
+        self._beside = Feed(self.screen.model, side=True)
+        yield self._beside
 
     def of(self, view: str) -> Shown[Any] | None:
         """The list of a view that is no table."""
@@ -61,7 +62,7 @@ class Parts:
 
     def show(self) -> None:
         """Paint what has changed in the lists that are shown."""
-        for widget in self.screen.query(Shown):
+        for widget in (*self._lists.values(), self._beside):
             if widget.display:
                 widget.show()
         inspector = self.screen.query_one("#side Inspector", Inspector)
@@ -79,7 +80,7 @@ class Parts:
 
     def filtered(self, test: Test | None) -> None:
         """Another filter."""
-        for widget in self.screen.query(Shown):
+        for widget in (*self._lists.values(), self._beside):
             widget.set_test(test)
 
     def remember(self) -> None:

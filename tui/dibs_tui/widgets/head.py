@@ -101,6 +101,7 @@ class Head(Widget):
             text.append("   ")
         if self._model.strangers:
             text.append(f"? {self._model.strangers:,} strange", self._colour("muted"))
+        text.rstrip()
         return text
 
     def _rates(self, cells: int) -> Text:
@@ -124,6 +125,7 @@ class Head(Widget):
         for words in (*rest, self._empty_in(now)):
             if text.cell_len + len(words) <= cells:
                 text.append(f"{words}   ", self._colour("muted"))
+        text.rstrip()
         return text
 
     def _empty_in(self, now: float) -> str:

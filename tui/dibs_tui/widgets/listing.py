@@ -26,7 +26,7 @@ _SPARE = 25
 """Finding out what there is may take one part in so many of a core."""
 
 
-class Shown(Window, Generic[Row]):
+class Shown(Window, Generic[Row], inherit_bindings=False):
     """Rows that are drawn when they are in the window, and only then."""
 
     DEFAULT_CSS = """

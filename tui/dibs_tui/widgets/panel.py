@@ -23,7 +23,8 @@ class Panel(Vertical):
     def __init__(self, table: TaskTable) -> None:
         super().__init__(id=f"panel-{table.panel}", classes="panel")
         self.table = table
-        self._title = self._words = ""
+        self._nothing = Static(Content(PANELS[table.panel].empty), classes="nothing")
+        self._title = ""
 
     _titling = False
     """Only its title is another by now."""
@@ -31,7 +32,7 @@ class Panel(Vertical):
     def compose(self) -> ComposeResult:
         """The table, and a word for when it is empty."""
         yield self.table
-        yield Static(Content(PANELS[self.table.panel].empty), classes="nothing")
+        yield self._nothing
 
     def tell(self, total: int) -> None:
         """How many there are, and how many of them the filter lets through."""
@@ -44,22 +45,16 @@ class Panel(Vertical):
             parts.append(f" +{table.held_back:,} held back")
         if table.marks:
             parts.append(f" · {len(table.marks):,} marked")
-        self._entitle("".join(parts))
-        self.query_one(".nothing").display = not length
+        if (title := "".join(parts)) == self._title:
+            return
+        self._title, self._titling = title, True
+        self.border_title = Content(title)
+        self._titling = False
+        self._nothing.display = not length
         table.styles.height = "1fr" if length else 1
-        if table.test and not length:
-            words = f"0 of {total:,} match — Esc clears the filter"
-        else:
-            words = PANELS[panel].empty
-        if words != self._words:
-            self._words = words
-            self.query_one(".nothing", Static).update(Content(words))
-
-    def _entitle(self, title: str) -> None:
-        if title != self._title:
-            self._title, self._titling = title, True
-            self.border_title = Content(title)
-            self._titling = False
+        if not length:
+            filtered = f"0 of {total:,} match — Esc clears the filter"
+            self._nothing.update(Content(filtered if table.test else PANELS[panel].empty))
 
     def refresh(
         self,

@@ -27,7 +27,7 @@ from dibs_tui.widgets.window import Window
 HEADER = 1
 
 
-class TaskTable(Window):
+class TaskTable(Window, inherit_bindings=False):
     """One panel's tasks. Its cursor and its marks stand on tasks, not on lines."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {

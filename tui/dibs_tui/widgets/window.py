@@ -11,7 +11,7 @@ from textual.scroll_view import ScrollView
 _WHEEL = 3
 
 
-class Window(ScrollView, can_focus=True):
+class Window(ScrollView, can_focus=True, inherit_bindings=False):
     """Scrolls without moving the cursor, and paints anew what the theme or the focus changes."""
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:

@@ -1,0 +1,105 @@
+"""The other process: a fleet that changes a board at a steady rate, or only beats.
+
+`python -m tests.bench.dashboard_fleet churn BOARD TASKS RATE SECONDS PROBES` prints, as JSON, when
+it renamed each probe; `… beat BOARD TTL` beats every claim until it is ended.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+WORKING = 300
+"""How many tasks are held at any moment."""
+SHOWN = 0.4
+"""Seconds for which a probe stands at the top."""
+_TICK = 0.002
+
+
+def probe(number: int) -> str:
+    """The id of a probe: no other text on the screen holds it, and it sorts last."""
+    return f"zz-{number:05}"
+
+
+def changes(tasks: int) -> Iterator[tuple[str, str]]:
+    """Renames without end: a task is claimed, done, and put back, while others are held."""
+    n = 0
+    while True:
+        yield _name(n, tasks, 0), _name(n, tasks, 1)
+        if n >= WORKING:
+            yield _name(n - WORKING, tasks, 1), _name(n - WORKING, tasks, 2)
+        if n >= 2 * WORKING:
+            yield _name(n - 2 * WORKING, tasks, 2), _name(n - 2 * WORKING, tasks, 3)
+        n += 1
+
+
+def _name(number: int, tasks: int, step: int) -> str:
+    life, task = divmod(number, tasks)
+    claim = f"task-{task:07}.f{life + 1}.worker-{number % 50}-{number:010X}"
+    match step:
+        case 0:
+            return f"task-{task:07}.f{life}.available" if life else f"task-{task:07}.available"
+        case 1:
+            return f"{claim}.claimed"
+        case 2:
+            return f"done/{claim}"
+    return f"task-{task:07}.f{life + 1}.available"
+
+
+def _churn(tasks: int, rate: float, seconds: float, probes: int) -> None:
+    """Change names at that rate; in between the probes come to the top and go again."""
+    renamed: dict[str, float] = {}
+    waiting: list[tuple[float, Callable[[], None]]] = []
+    source = changes(tasks)
+    start = now = time.monotonic()
+    made = shown = 0
+    while now < start + seconds:
+        while shown < probes and now >= start + seconds * shown / probes:
+            ident = probe(shown)
+            os.rename(f"{ident}.available", f"{ident}.f0p9.available")
+            renamed[ident] = time.monotonic()
+            waiting.append((now + SHOWN, _demotion(ident)))
+            shown += 1
+            made += 1
+        while waiting and waiting[0][0] <= now:
+            waiting.pop(0)[1]()
+            made += 1
+        while made < rate * (now - start):
+            os.rename(*next(source))
+            made += 1
+        time.sleep(_TICK)
+        now = time.monotonic()
+    json.dump({"made": made, "seconds": now - start, "renamed": renamed}, sys.stdout)
+
+
+def _demotion(ident: str) -> Callable[[], None]:
+    return lambda: os.rename(f"{ident}.f0p9.available", f"{ident}.f1.available")
+
+
+def _beat(ttl: float) -> None:
+    """Beat every claim three times in its ttl, evenly spread."""
+    stems = sorted(os.listdir(".dibs/claims"))
+    due = time.monotonic()
+    while True:
+        for stem in stems:
+            os.utime(f".dibs/claims/{stem}")
+            due += ttl / 3 / len(stems)
+            time.sleep(max(0.0, due - time.monotonic()))
+
+
+def main(argv: list[str]) -> None:
+    what, board, *numbers = argv
+    os.chdir(Path(board))
+    if what == "beat":
+        _beat(float(numbers[0]))
+    else:
+        tasks, rate, seconds, probes = map(float, numbers)
+        _churn(int(tasks), rate, seconds, int(probes))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

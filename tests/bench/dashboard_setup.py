@@ -1,0 +1,135 @@
+"""What every measurement of the dashboard needs: programs on terminals, boards, a quiet machine."""
+
+from __future__ import annotations
+
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import dibs
+from tests.bench.dashboard_fleet import probe
+from tests.bench.places import Setup, offer, others_busy, scratch
+from tests.bench.pty_terminal import Terminal
+
+ROOT = Path(__file__).resolve().parents[2]
+LIVE = "● live".encode()
+STEADY = 40
+"""Claims that nobody touches; the first of them stand on the screen, the oldest on top."""
+_DASHBOARD = "import sys; from dibs_tui.main import main; sys.exit(main())"
+_TEXTUAL = """
+from textual.app import App
+from textual.widgets import Label
+class Empty(App):
+    def compose(self):
+        yield Label("nothing but a label")
+Empty().run()
+"""
+_CALM = 0.3
+
+
+class Stage(NamedTuple):
+    """The folder of one run, with compiled modules, settings and boards of its own."""
+
+    where: Path
+    busy: float
+    """How many cores others kept busy when it began."""
+    pause: float
+    """Seconds to leave a program that has just become live alone."""
+
+    @property
+    def env(self) -> dict[str, str]:
+        """An environment in which nothing of the user's is read or written."""
+        path = [str(ROOT / part) for part in ("", "core", "tui")]
+        env = os.environ | {
+            "TERM": "xterm-256color",
+            "COLORTERM": "truecolor",
+            "XDG_STATE_HOME": str(self.where / "state"),
+            "XDG_CONFIG_HOME": str(self.where / "config"),
+            "PYTHONPATH": os.pathsep.join(path),
+            "PYTHONPYCACHEPREFIX": str(self.where / "cache"),
+        }
+        env.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package is compiled
+        return env
+
+    def dashboard(self, board: Path) -> Terminal:
+        return Terminal([sys.executable, "-c", _DASHBOARD, str(board)], self.env)
+
+    def plain(self, board: Path) -> Terminal:
+        return Terminal([sys.executable, "-m", "tests.bench.dashboard_plain", str(board)], self.env)
+
+    def textual(self) -> Terminal:
+        return Terminal([sys.executable, "-c", _TEXTUAL], self.env)
+
+    def board(self, tasks: int, *, probes: int = 0, steady: int = 0) -> Path:
+        """A new board: waiting tasks, and what the measurements look at on the screen."""
+        board = self.where / f"board-{tasks}-{time.monotonic_ns()}"
+        dibs.open(board, create=True)
+        for n in range(steady):
+            (board / f"steady-{n:02}.f1.nobody-{n:010X}.claimed").touch()
+        if probes:
+            (board / "first.f0p8.available").touch()
+        for n in range(probes):
+            (board / f"{probe(n)}.available").touch()
+        offer(board, 0, tasks)
+        return board
+
+    @contextmanager
+    def fleet(self, *args: object) -> Iterator[subprocess.Popen[bytes]]:
+        """The other process, ended at the end."""
+        command = [sys.executable, "-m", "tests.bench.dashboard_fleet", *map(str, args)]
+        with subprocess.Popen(command, env=self.env, stdout=subprocess.PIPE) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+    @property
+    def note(self) -> str:
+        return f"{self.busy:.1f} cores were busy with something else" if self.busy > _CALM else ""
+
+    def settle(self, terminal: Terminal) -> None:
+        """Wait until a dashboard has seen everything and does no more than it must."""
+        terminal.wait(LIVE)
+        time.sleep(self.pause)
+
+
+@contextmanager
+def stage(setup: Setup) -> Iterator[Stage]:
+    """Begins when others leave the machine alone, or a minute later."""
+    with scratch(setup.ram) as where:
+        found = Stage(where, _calm(setup.amount(60, 0)), setup.amount(3, 1))
+        with found.textual() as terminal:  # compiles what every other one imports
+            terminal.wait(b"nothing but a label")
+        with found.dashboard(found.board(1)) as terminal:
+            terminal.wait(LIVE)
+        yield found
+
+
+def _calm(seconds: float) -> float:
+    until = time.monotonic() + seconds
+    while (busy := others_busy()) > _CALM and time.monotonic() < until:
+        pass
+    return busy
+
+
+def share(terminal: Terminal, seconds: float) -> float:
+    """How much of a core a program takes, in percent."""
+    before, start = terminal.cpu(), time.monotonic()
+    time.sleep(seconds)
+    return 100 * (terminal.cpu() - before) / (time.monotonic() - start)
+
+
+def percentile(values: Sequence[float], percent: int) -> float:
+    return statistics.quantiles(values, n=100, method="inclusive")[percent - 1]
+
+
+def words(text: str) -> bytes:
+    """A pattern for text on the screen, which a terminal is told in several pieces."""
+    return re.escape(text.encode())
