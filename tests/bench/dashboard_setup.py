@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -59,6 +60,8 @@ class Stage(NamedTuple):
         return env
 
     def dashboard(self, board: Path) -> Terminal:
+        """The dashboard as it looks to somebody who has never opened it."""
+        shutil.rmtree(self.where / "state", ignore_errors=True)
         return Terminal([sys.executable, "-c", _DASHBOARD, str(board)], self.env)
 
     def plain(self, board: Path) -> Terminal:

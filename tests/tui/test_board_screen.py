@@ -356,3 +356,16 @@ def test_the_wall_opens_only_to_its_word(path: Path, board: dibs.Board) -> None:
         assert type(app.screen).__name__ == "BoardScreen"
 
     drive(path, steps, wall=True)
+
+
+@pytest.mark.parametrize("view", list("1234567890"))
+def test_no_key_of_any_kind_hurts_an_empty_board(path: Path, board: dibs.Board, view: str) -> None:
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await pilot.press(view)
+        for command in app.commands:
+            if command.id not in ("quit", "help", "commands", "filter", "wall"):
+                for key in command.keys:
+                    await pilot.press(key)
+        assert app.is_running
+
+    drive(path, steps)

@@ -89,3 +89,21 @@ def test_keys_of_one_burst_act_in_their_order_and_the_cursor_stays_in_sight(
         shown.shows("▌○ task-38", "1 marked")
         shown.send("/id=task-07\r")
         shown.shows("1 of 100 match", "task-07")
+
+
+def test_the_pane_shows_the_task_under_the_cursor_however_it_came_there(
+    path: Path, tmp_path: Path
+) -> None:
+    one_of_everything(path)
+    with terminal(tmp_path, path, columns=120, rows=24) as shown:
+        shown.shows("● live")
+        shown.press("2", "i")
+        shown.shows("inspect · task-0")
+        shown.press("6")
+        shown.shows("inspect · task-2")
+        shown.press("5")
+        shown.shows("inspect · task-3")
+        shown.send("q")
+        shown.leaves(2)
+    with terminal(tmp_path, path, columns=120, rows=24) as shown:
+        shown.shows("5 ✗ failed 1", "inspect · task-3")

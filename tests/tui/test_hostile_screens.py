@@ -184,7 +184,7 @@ def test_columns_and_frames_stay_aligned(foul: Path, tmp_path: Path, columns: in
         for view in "234567890":
             shown.press(view)
             shown.wait_for(lambda view=view: re.search(rf"╭─ +{view} ", shown.text))  # type: ignore[misc]
-            for _ in range(3):
+            for _ in range(2):
                 aligned(shown, table=view < "8" and view != "0")
                 shown.press(PAGE_DOWN)
 
@@ -240,19 +240,15 @@ def test_what_comes_while_it_is_looked_at_is_harmless(
 
 def test_a_hostile_path_is_harmless(looks: Looks, tmp_path: Path) -> None:
     quiet(tmp_path)
-    for name in ("a\x1b]52;c;ZXZpbA==\x07[/foo]", "[@click=app.quit]\u202e日本\x9b2J\udc9b2J\n"):
-        made = dibs.open(tmp_path / name, create=True)
-        made.add("task-1")
-        with terminal(tmp_path, tmp_path / name, columns=100, rows=24) as shown:
-            shown.shows("task-1")
-            (tmp_path / name).rename(tmp_path / "gone")
-            shown.shows("MISSING")
-            shown.send("q")
-            assert shown.leaves(3) == 0, shown.text
-            (tmp_path / "gone").rename(tmp_path / name)
-            told = parse(bytes(shown.raw))
-            assert not hostile.forbidden(told.text), name
-            assert told.kinds <= looks.mild.kinds
+    name = "a\x1b]52;c;ZXZpbA==\x07[/foo][@click=app.quit]\u202e日本\x9b2J\udc9b2J\n"
+    dibs.open(tmp_path / name, create=True).add("task-1")
+    with terminal(tmp_path, tmp_path / name, columns=200, rows=24) as shown:
+        shown.shows("task-1")
+        (tmp_path / name).rename(tmp_path / "gone")
+        shown.shows("MISSING")
+        shown.send("q")
+        assert shown.leaves(3) == 0, shown.text
+        harmless(parse(bytes(shown.raw)), looks.mild)
 
 
 def test_the_wall_is_harmless(looks: Looks, foul: Path, tmp_path: Path) -> None:

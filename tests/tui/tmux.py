@@ -31,6 +31,7 @@ class Tmux:
         columns, rows = map(str, size)
         self._run("new-session", "-d", "-x", columns, "-y", rows, command)
         self._run("set-option", "-g", "window-size", "manual")
+        self._socket = Path(self._run("display-message", "-p", "#{socket_path}").strip())
 
     def _run(self, *command: str) -> str:
         done = subprocess.run(
@@ -82,8 +83,9 @@ class Tmux:
         self._run("resize-window", "-x", columns, "-y", rows)
 
     def end(self) -> None:
-        """End the server, and with it all that runs there."""
+        """End the server, and with it all that runs there; tmux leaves its socket behind."""
         subprocess.run([*self._server, "kill-server"], capture_output=True, timeout=10)
+        self._socket.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -65,7 +65,9 @@ def paths(argv: Sequence[str]) -> int:
 def _terminal() -> bool:
     """Whether there is a terminal to draw on and to hear keys from."""
     streams = (sys.stdin, sys.stdout)
-    return bool(sys.__stderr__) and all(stream is not None and stream.isatty() for stream in streams)
+    return bool(sys.__stderr__) and all(
+        stream is not None and stream.isatty() for stream in streams
+    )
 
 
 @contextmanager

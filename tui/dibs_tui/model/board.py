@@ -136,13 +136,17 @@ class BoardModel:
         """A roll of a panel's tasks that is kept true from now on; `close` it when it goes."""
         states = PANELS[panel].states
         column = COLUMNS[sort]
+        value = column.sort
 
         def key(task: Task) -> Key:
-            value = column.sort(self, task)
-            return Flipped(value) if descending else value, task.id, task.name
+            return value(self, task), task.id, task.name
+
+        def flipped(task: Task) -> Key:
+            return Flipped(value(self, task)), task.id, task.name
 
         tasks = self._fitting(states, test)
-        listing = Listing(panel, Roll(key, tasks, moving=column.moving), sort, test)
+        roll = Roll(flipped if descending else key, tasks, moving=column.moving)
+        listing = Listing(panel, roll, sort, test)
         self._listings.append(listing)
         return listing
 
@@ -151,8 +155,8 @@ class BoardModel:
         self._listings = [kept for kept in self._listings if kept is not listing]
 
     def _fitting(self, states: frozenset[str], test: Test | None) -> list[Task]:
-        if not self._told:  # the reader's first listing is still going on
-            return []
+        if not any(self.counts[state] for state in (*states, *(_LIVE if self.stale else ()))):
+            return []  # or the reader's first listing is still going on
         tasks: Iterable[Task] = list(self.tasks.values())
         if self.stale:
             found = [t for t in tasks if self.state_of(t) in states]

@@ -123,9 +123,6 @@ class BoardScreen(Screen[None]):
         if self.dibs.terms:
             self.post_message(FilterAsked(self.dibs.terms))
         self.set_interval(1.0, self.tick)
-        # Not at once with the rows: everything between two changed places is gone through.
-        self.set_timer(0.5, self._tell_status)
-        self.set_timer(0.5, lambda: self.set_interval(1.0, self._tell_status))
 
     # The layout
 
@@ -163,12 +160,16 @@ class BoardScreen(Screen[None]):
         if self._focused not in panels:
             self._focused = panels[1] if len(panels) > 1 else panels[0]
             self.focus_panel(self._focused)
-        self.call_after_refresh(self.show)
+        self.call_after_refresh(self._shown_anew)
 
     def _frame(self, panels: tuple[str, ...], *, update: bool = True) -> None:
         """How these panels stand together; without `update` before there is anything to restyle."""
         self.set_class(len(panels) > 1, "-full", update=update)
         self.set_class(self.view != "all" or len(panels) == 1, "-tabs", update=update)
+
+    def _shown_anew(self) -> None:
+        self.parts.inspect(self.hand.task())
+        self.show()
 
     def focus_panel(self, panel: str) -> None:
         """Let keys act on this panel."""
@@ -242,6 +243,11 @@ class BoardScreen(Screen[None]):
         self.parts.tick()
         self.tell_panels()
         self._show_state()
+        if any(table.repainted for table in self.shown_tables):
+            # Not at once with the rows: what stands between two changed places is painted too.
+            self.set_timer(0.5, self._tell_status)
+        else:
+            self._tell_status()
 
     def _remake_at_times(self, table: TaskTable) -> None:
         """List anew what is filtered by age, as seldom as it takes long."""

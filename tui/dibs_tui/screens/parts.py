@@ -67,7 +67,7 @@ class Parts:
                 widget.show()
         inspector = self.screen.query_one("#side Inspector", Inspector)
         if inspector.display:
-            inspector.show()
+            inspector.inspect(inspector.shown_task or self.screen.hand.task())
 
     def tick(self) -> None:
         """Once a second."""

@@ -12,6 +12,8 @@ from textual.widget import Widget
 from dibs_tui.commands import Command, spelled
 from dibs_tui.messages import RunCommand
 
+_ALWAYS = ("inspect", "filter", "force-release", "requeue", "help", "quit")
+
 
 class Footer(Widget):
     """One line of keys."""
@@ -19,6 +21,7 @@ class Footer(Widget):
     def __init__(self, commands: Iterable[Command]) -> None:
         super().__init__(id="footer")
         self._commands = [c for c in commands if c.footer and c.keys]
+        self._urgent = sorted(self._commands, key=lambda c: c.id not in _ALWAYS)
         self._places: list[tuple[int, int, str]] = []
 
     def render(self) -> Text:
@@ -28,7 +31,7 @@ class Footer(Widget):
         muted = Style(color=variables.get("muted"))
         text = Text(" ", no_wrap=True, overflow="crop")
         self._places = []
-        for command in self._commands:
+        for command in self._fitting():
             start = text.cell_len
             text.append(spelled(command.keys[0]), key_style)
             text.append(f" {command.title}", muted)
@@ -39,6 +42,15 @@ class Footer(Widget):
         if room >= 0:
             text.append(" " * room + hint, muted)
         return text
+
+    def _fitting(self) -> list[Command]:
+        """Those that there is room for, the ones that nobody may miss first."""
+        room, chosen = self.size.width - 1, set()
+        for command in self._urgent:
+            room -= len(spelled(command.keys[0])) + len(command.title) + 4
+            if room >= -3:
+                chosen.add(command.id)
+        return [command for command in self._commands if command.id in chosen]
 
     def on_click(self, event: Click) -> None:
         """Do what the key under the pointer does."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import lru_cache
 
 from rich.style import Style
 from rich.text import Text
@@ -147,5 +148,9 @@ class Head(Widget):
         return self._colour("state-failed" if late else "muted", bold=late)
 
     def _colour(self, name: str, *, bold: bool = False) -> Style:
-        value = self.app.theme_variables.get(name)
-        return Style(color=value, bold=bold or None) if value else Style(bold=bold or None)
+        return _style(self.app.theme_variables.get(name), bold)
+
+
+@lru_cache(64)
+def _style(colour: str | None, bold: bool) -> Style:
+    return Style(color=colour or None, bold=bold or None)

@@ -117,6 +117,8 @@ class Shown(Window, Generic[Row], inherit_bindings=False):
 
     def _move(self, line: int, way: int) -> None:
         """To a line, or to the next one that way, or else the other way, that is no heading."""
+        if not self._rows:
+            return
         line = max(0, min(line, len(self._rows) - 1))
         beyond = range(line, len(self._rows)) if way > 0 else range(line, -1, -1)
         before = range(line, -1, -1) if way > 0 else range(line, len(self._rows))

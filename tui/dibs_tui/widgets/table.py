@@ -51,11 +51,14 @@ class TaskTable(Window, inherit_bindings=False):
         self.moved_at = 0.0
         """When the line under the cursor last moved or changed, and not by hand."""
         self._under: tuple[object, ...] = ()
+        self.repainted = False
+        """Whether lines read differently when they were last looked at."""
         self._paused = False
         self._ageless: set[str] = set()
         self._model = model
         self._still = still
         self._still_until = 0.0
+        self._sought = False
         self._listing: Listing | None = None
         self._cursor = Cursor(Roll(lambda task: (task.name,)))
         self._version = -1
@@ -160,6 +163,8 @@ class TaskTable(Window, inherit_bindings=False):
             if self._cursor.moved and after != before and self._visible(before):
                 self.scroll_to(y=max(0, self.scroll_y + after - before), animate=False)
             self._shown_at = after
+        if self._sought:
+            self._reveal()
         self._note_moves()
         self.repaint_changed()
 
@@ -213,16 +218,23 @@ class TaskTable(Window, inherit_bindings=False):
         if self._still > 0:
             self._opened().roll.hold("cursor")
             self._still_until = time.monotonic() + self._still
-        self._shown_at = at = self._cursor.line
-        top = int(self.scroll_y)
-        if at < top:
-            self.scroll_to(y=at, animate=False)
-        elif at >= top + self._height:
-            self.scroll_to(y=at - self._height + 1, animate=False)
+        self._shown_at = self._cursor.line
+        self._sought = True
+        self._reveal()
         self._note_moves(by_hand=True)
         self.repaint_changed()
         if changed:
             self.post_message(CursorMoved(self.panel, self.cursor_task))
+
+    def _reveal(self) -> None:
+        """Scroll to the cursor; again after the next layout, where this one has no room yet."""
+        at, top = self._cursor.line, int(self.scroll_y)
+        if self.size.height and self._visible(at):
+            self._sought = False
+        elif at < top:
+            self.scroll_to(y=at, animate=False, immediate=True)
+        else:
+            self.scroll_to(y=at - self._height + 1, animate=False, immediate=True)
 
     def leave(self) -> None:
         """Let the cursor go back to the top, where it follows whatever comes."""
@@ -293,6 +305,7 @@ class TaskTable(Window, inherit_bindings=False):
 
     def repaint_changed(self) -> None:
         """Paint the lines anew whose text or look is another by now, and no other."""
+        self.repainted = False
         if self._listing is None:
             return
         roll, width = self._opened().roll, self.size.width
@@ -300,6 +313,7 @@ class TaskTable(Window, inherit_bindings=False):
         for y, task in enumerate(roll.part(top + HEADER, top + HEADER + self._height), HEADER):
             line = self._model.line(task)
             if self._shown.get(y) != (cells_of(self.columns, line, width), self._look(line)):
+                self.repainted = True
                 self.refresh(Region(0, y, width, 1))
         for y in range(HEADER + max(0, len(roll) - top - HEADER), self.size.height):
             if self._shown.get(y):
