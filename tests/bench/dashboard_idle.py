@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from statistics import median
 
 import dibs
 from tests.bench.dashboard_setup import Stage, share, stage
-from tests.bench.harness import Limit, Row
+from tests.bench.harness import Limit, Row, compare
 from tests.bench.places import Setup
 
 TITLE = "Dashboard: idle"
@@ -24,23 +23,34 @@ def run(setup: Setup) -> Iterator[Row]:
     seconds, rounds = setup.amount(25, 2), setup.amount(3, 1)
     with stage(setup) as found:
         still, born, claimed = found.board(_TASKS), time.monotonic(), _claimed(found)
-        with found.textual() as terminal:
-            terminal.wait(b"nothing but a label")
-            yield Row("an empty Textual app", share(terminal, seconds), "% of a core")
         if not setup.quick:  # until then the ages that are shown change every second
             time.sleep(max(0.0, born + _MINUTE - time.monotonic()))
-        with found.fleet("beat", claimed, _TTL):
-            shares = [_share(found, claimed, seconds) for _ in range(rounds)]
-        yield _row(f"{_CLAIMS} claims beating at ttl {_TTL:g}", shares, 1.0, found.note)
-        shares = [_share(found, still, seconds) for _ in range(rounds)]
-        yield _row("a still board, a minute old", shares, 0.3)
-        shares = [_share(found, found.board(_TASKS), seconds)]
-        yield _row("a still board, just made: every row shown ages by the second", shares, None)
+        clocks, stills, beats = [], [], []
+        for _ in range(rounds):
+            clocks.append(_clock(found, seconds))
+            stills.append(_share(found, still, seconds))
+            with found.fleet("beat", claimed, _TTL):
+                beats.append(_share(found, claimed, seconds))
+        for what, shares, limit in (
+            ("a still board, a minute old", stills, Limit("at most", 0.3, "measured")),
+            (f"{_CLAIMS} claims beating at ttl {_TTL:g}", beats, Limit("at most", 1, "measured")),
+            ("just made, so that rows age by the second", [_young(found, seconds)] * rounds, None),
+        ):
+            yield compare(
+                f"{_TASKS:,} tasks, {what}", shares, "a Textual app with a clock", clocks, limit,
+                "% of a core", found.note,
+            )  # fmt: skip
 
 
-def _row(what: str, shares: list[float], limit: float | None, note: str = "") -> Row:
-    judged = None if limit is None else Limit("at most", limit, "measured")
-    return Row(f"{_TASKS:,} tasks, {what}", median(shares), "% of a core", limit=judged, note=note)
+def _clock(found: Stage, seconds: float) -> float:
+    with found.clock() as terminal:
+        terminal.wait(b"nothing but a clock")
+        time.sleep(found.pause)
+        return share(terminal, seconds)
+
+
+def _young(found: Stage, seconds: float) -> float:
+    return _share(found, found.board(_TASKS), seconds)
 
 
 def _claimed(found: Stage) -> Path:

@@ -32,6 +32,18 @@ class Empty(App):
         yield Label("nothing but a label")
 Empty().run()
 """
+_CLOCK = """
+import time
+from textual.app import App
+from textual.widgets import Label
+class Clock(App):
+    def compose(self):
+        yield Label("nothing but a clock", id="clock")
+    def on_mount(self):
+        clock = self.query_one(Label)
+        self.set_interval(1.0, lambda: clock.update(time.strftime("%H:%M:%S")))
+Clock().run()
+"""
 _CALM = 0.3
 
 
@@ -69,6 +81,9 @@ class Stage(NamedTuple):
 
     def textual(self) -> Terminal:
         return Terminal([sys.executable, "-c", _TEXTUAL], self.env)
+
+    def clock(self) -> Terminal:
+        return Terminal([sys.executable, "-c", _CLOCK], self.env)
 
     def board(self, tasks: int, *, probes: int = 0, steady: int = 0) -> Path:
         """A new board: waiting tasks, and what the measurements look at on the screen."""

@@ -141,8 +141,9 @@ class BoardMachine(RuleBasedStateMachine):
     def beat(self, kept: Kept, attached: bool) -> None:
         late = self.ref.now - kept.good > 0.8 * TTL and not attached
         claim = self.board.attach(kept.claim.task.name) if attached else kept.claim
-        if late or not self.owns(kept) or not kept.entry.live:
-            with pytest.raises(dibs.Uncertain if late else dibs.Lost):
+        here = self.owns(kept) and kept.entry.live
+        if late or not here:
+            with pytest.raises(dibs.Uncertain if here else dibs.Lost):
                 claim.beat()
             return
         claim.beat()
@@ -158,7 +159,8 @@ class BoardMachine(RuleBasedStateMachine):
                 act()
             return
         if kept.claim.task.state == HELD and self.ref.now - kept.good > 0.8 * TTL:
-            with pytest.raises(dibs.Uncertain):  # a lease that has ended is not one's own to free
+            here = self.owns(kept) and entry.live  # but an ended lease is not one's own to free
+            with pytest.raises(dibs.Uncertain if here else dibs.Lost):
                 act()
             return
         if not self.owns(kept):
