@@ -99,7 +99,7 @@ def test_a_board_that_is_made_later_is_found(tmp_path: Path) -> None:
     with terminal(tmp_path, path) as shown:
         shown.shows("MISSING", str(path), "dibs init")
         dibs.open(path, create=True)
-        shown.shows("EMPTY", f"dibs -d {path} add", seconds=NOTICED)
+        shown.shows("EMPTY", "Put one there:  dibs -d", "dibs demo", seconds=NOTICED)
         verb(path, "add", "task-2")
         shown.shows("task-2", "● live", seconds=NOTICED)
 
