@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-SECONDS = 180
+SECONDS = 130
 SCHEDULES = 200_000
 _match_end = re.compile(
     r"schedules explored (\d+), violations (\d+), mutants caught (\d+) of (\d+)"
