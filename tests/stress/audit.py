@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import permutations
 from pathlib import Path
 from typing import NamedTuple
 
@@ -109,25 +110,31 @@ def commits(
     return ((ident, found) for ident, found in by_id.items() if len(found) > 1)
 
 
-def fences(events: Iterable[Event], lines: Iterable[Line]) -> Iterator[str]:
-    """A fence granted twice, or one that did not grow with time."""
+def fences(events: Iterable[Event], lines: Sequence[Line]) -> Iterator[str]:
+    """A fence granted twice, or one that did not grow with time.
+
+    The order is that of the outside log itself: a claim began after the line that announces its
+    rename, and before the one in which its worker believes it. The times in them only bound it.
+    """
+    tried: dict[str, int] = {}
     begun: dict[str, int] = {}
-    for line in lines:
+    for at, line in enumerate(lines):
         if line.word == log.LIVE:
-            begun.setdefault(line.name, line.boot)
+            begun.setdefault(line.name, at)
+        elif line.word == log.TRY:
+            tried.setdefault(stem_of(line.more), at)
     granted = {stem_of(event.dst) for event in events if event.verb == "claim"}
     holders: dict[tuple[str, int], set[str]] = defaultdict(set)
     for stem in granted | begun.keys():
         holders[ident_of(stem), fence_of(stem)].add(stem)
+    by_id: dict[str, list[str]] = defaultdict(list)
     for (ident, fence), stems in holders.items():
         if len(stems) > 1:
             yield f"fence {fence} of {ident} was granted to {' and '.join(sorted(stems))}"
-    last: dict[str, str] = {}
-    for stem in sorted(begun, key=lambda stem: begun[stem]):
-        before = last.setdefault(ident_of(stem), stem)
-        if before != stem and fence_of(before) >= fence_of(stem):
-            yield f"{stem} began after {before}"
-        last[ident_of(stem)] = stem
+        by_id[ident] += stems & begun.keys()
+    for later, earlier in (pair for stems in by_id.values() for pair in permutations(stems, 2)):
+        if begun[earlier] < tried.get(later, 0) and fence_of(earlier) >= fence_of(later):
+            yield f"{later} began after {earlier}"
 
 
 def two_endings(events: Iterable[Event]) -> Iterator[str]:

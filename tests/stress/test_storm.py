@@ -79,7 +79,7 @@ RINGS = {
     "a fence that went back": (
         ["done/" + FIRST],
         [],
-        [line(log.LIVE, SECOND, at=0.5), *COMMIT],
+        [line(log.LIVE, SECOND), line(log.TRY, "a.available", CLAIMED), *COMMIT],
         "began after",
     ),
     "claimed again after the commit": (
@@ -128,8 +128,22 @@ def test_the_audit_rings_for_a_payload_that_is_another_ones(board_dir: Path) -> 
         (["done/" + FIRST], [event("done", CLAIMED, "done/" + FIRST)], COMMIT),
         (["a.f1a1.available"], [REAP, REAP], [line(log.LIVE, FIRST, at=4), tried(14)]),
         (["done/" + FIRST], [], [*COMMIT[:2], line(log.KILLED, "-")]),
+        (
+            ["a.f2a1.available"],
+            [],
+            [
+                line(log.TRY, "a.available", CLAIMED, at=2),
+                line(log.LIVE, FIRST, at=2),
+                line(log.LIVE, SECOND, at=1),
+            ],
+        ),
     ],
-    ids=["a commit", "a claim reaped after its ttl, told twice", "killed before it was told"],
+    ids=[
+        "a commit",
+        "a claim reaped after its ttl, told twice",
+        "killed before it was told",
+        "a claim whose worker counts from before it looked",
+    ],
 )
 def test_the_audit_is_silent_about_what_may_happen(
     board_dir: Path, ended: list[str], events: list[Event], lines: list[Line]
