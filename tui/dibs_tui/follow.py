@@ -17,7 +17,7 @@ from dibs_tui.watching.events import FOLDERS
 
 _CLAIMS = ".dibs/claims/"
 _JOURNAL = ".dibs/journal/"
-_AGAIN = 5.0
+_AGAIN = 10.0
 """Seconds between two looks at every claim, whatever was heard."""
 _SPARE = 25
 """A pass over everything may take one part in so many of a core."""

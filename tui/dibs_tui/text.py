@@ -56,6 +56,7 @@ def width(text: str) -> int:
     return _measure()(text)
 
 
+@lru_cache(4096)
 def fit(
     text: str,
     cells: int,

@@ -70,11 +70,15 @@ def strip(
     plain = look.cursor == "cursor"
     own = base if plain else base + styles(f"table--{look.state}")
     faint = base if plain else base + styles("table--muted")
-    glyph = GLYPHS[look.state]
-    segments = [Segment("▌" if look.marked else " ", own), Segment(f"{glyph} ", own)]
-    for (key, _), text in zip(fitted(columns, width), cells, strict=True):
+    segments, before, text = [], own, f"{'▌' if look.marked else ' '}{GLYPHS[look.state]} "
+    for (key, _), cell in zip(fitted(columns, width), cells, strict=True):
         style = own if key in _COLOURED or look.state == "gone" else base
-        segments += [Segment(text, faint if key in _FAINT else style), Segment(" ", base)]
+        style = faint if key in _FAINT else style
+        if style is not before:
+            segments.append(Segment(text, before))
+            before, text = style, ""
+        text += f"{cell} "
+    segments.append(Segment(text, before))
     return Strip(segments).adjust_cell_length(width, base)
 
 

@@ -62,6 +62,8 @@ class TaskTable(Window, inherit_bindings=False):
         self._listing: Listing | None = None
         self._cursor = Cursor(Roll(lambda task: (task.name,)))
         self._version = -1
+        self._fresh: dict[tuple[object, ...], tuple[tuple[str, ...], Look]] = {}
+        """What was found to read differently a moment ago, until it is painted."""
 
     # The roll
 
@@ -294,25 +296,30 @@ class TaskTable(Window, inherit_bindings=False):
             self._shown[y] = ()
             return Strip([Segment(" " * width, self._style("table--text"))], width)
         task = roll[number]
+        read = self._fresh.pop((y, task.name, self.columns, width), None) or self._read(task)
+        cells, look = self._shown[y] = read
+        self.painted[y] = task.name
+        return strip(self._style, self.columns, cells, look, width)
+
+    def _read(self, task: Task) -> tuple[tuple[str, ...], Look]:
+        """How a task's line reads and looks now."""
         line = self._model.line(task)
         if line.entry.age is None and not task.live:
             self._want_age(task.name)
-        self.painted[y] = task.name
-        cells = cells_of(self.columns, line, width)
-        look = self._look(line)
-        self._shown[y] = (cells, look)
-        return strip(self._style, self.columns, cells, look, width)
+        return cells_of(self.columns, line, self.size.width), self._look(line)
 
     def repaint_changed(self) -> None:
         """Paint the lines anew whose text or look is another by now, and no other."""
         self.repainted = False
+        self._fresh.clear()
         if self._listing is None:
             return
         roll, width = self._opened().roll, self.size.width
         top = int(self.scroll_y) - HEADER
         for y, task in enumerate(roll.part(top + HEADER, top + HEADER + self._height), HEADER):
-            line = self._model.line(task)
-            if self._shown.get(y) != (cells_of(self.columns, line, width), self._look(line)):
+            read = self._read(task)
+            if self._shown.get(y) != read:
+                self._fresh[y, task.name, self.columns, width] = read
                 self.repainted = True
                 self.refresh(Region(0, y, width, 1))
         for y in range(HEADER + max(0, len(roll) - top - HEADER), self.size.height):
