@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from itertools import filterfalse
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from dibs import names
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from dibs.facts import Facts
     from dibs.store import Store
 
+_name = itemgetter(0)
 _REST = 25
 _TICK = 2_000_000_000
 """A folder's time may stand still for so long while it is changed, on the coarsest clocks."""
@@ -202,7 +205,7 @@ class View:
             return store.clock.now_or_newest(seen)
         return Sample(seen, store.port.boottime()), False
 
-    def _apply(self, came: Iterable[str], went: Iterable[str]) -> Change:
+    def _apply(self, came: Collection[str], went: Iterable[str]) -> Change:
         gone = []
         for name in went:
             self.strangers.discard(name)
@@ -211,9 +214,10 @@ class View:
                 if self.live.pop(name, None) is not None:
                     self._pulses.forget(name)
                 gone.append(task)
-        fresh, tasks, read = [], self.tasks, names.read
-        for name in came:
-            task = names.read_any(name) if "/" in name else read(name)
+        fresh, tasks = names.read_plainest(came), self.tasks
+        tasks.update(zip(map(_name, fresh), fresh, strict=True))
+        for name in filterfalse(tasks.__contains__, came):
+            task = names.read_any(name)
             if task is not None:
                 tasks[name] = task
                 fresh.append(task)

@@ -117,6 +117,18 @@ def test_arbitrary_text_is_read_or_set_aside_and_never_breaks_the_reader(name: s
     names.read_any(name)
 
 
+@given(st.lists(st.one_of(mutated(), st.text("ab-=.\n", max_size=6).map("{}.available".format))))
+@example(["x.available", "x.available\n", "\nx.available", "x" * 120 + ".available", "y.claimed"])
+@example(["x" * 121 + ".available", "\udcff.available", "a=2Eb.available", ".available", ""])
+def test_names_read_all_at_once_are_read_as_each_of_them_is(found: list[str]) -> None:
+    found = [name for name in found if "\0" not in name]
+    tasks = filter(None, map(names.read, found))
+    plainest = [
+        t for t in tasks if t.name == f"{names.escape(t.id)}.available" and "=" not in t.name
+    ]
+    assert names.read_plainest(found) == plainest
+
+
 @given(st.text(alphabet=st.characters(codec=None), min_size=1, max_size=30))
 @example("\udcc3\udca9")
 @example("\ud800")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from operator import attrgetter
+from operator import itemgetter
 from typing import Any
 
 from dibs import Task
@@ -16,7 +16,7 @@ from dibs import Task
 _PIECE = 512
 
 Key = tuple[Any, ...]
-_name = attrgetter("name")
+_name, _id = itemgetter(0), itemgetter(1)
 
 
 class Flipped:
@@ -37,17 +37,17 @@ class Flipped:
 
 
 class Roll:
-    """Tasks in the order of a key that no two of them share.
+    """Tasks in the order of a value, of their ids and of their names.
 
     While it is held, what comes and goes waits; every line stays where it is. A line under the
     cursor stays as well after its task is gone, until the cursor leaves it.
     """
 
     def __init__(
-        self, key: Callable[[Task], Key], tasks: Iterable[Task] = (), *, moving: str = ""
+        self, value: Callable[[Task], Any], tasks: Iterable[Task] = (), *, moving: str = ""
     ) -> None:
-        """`moving` says whose keys change with time: nobody's, those of `live` tasks, or `all`."""
-        self._key = key
+        """`moving` says whose values change with time: nobody's, `live` tasks', or `all`."""
+        self._value = value
         self._moving = moving
         self._keys: dict[str, Key] = {}
         """What a task stands under, where its key may be another by now."""
@@ -209,6 +209,9 @@ class Roll:
         at = bisect_left(piece, key, key=self._place)
         return (number, at) if at < len(piece) and piece[at].name == task.name else None
 
+    def _key(self, task: Task) -> Key:
+        return self._value(task), task.id, task.name
+
     def _place(self, task: Task) -> Key:
         """The key that a task stands under, or would."""
         return self._keys.get(task.name) or self._key(task) if self._keys else self._key(task)
@@ -217,11 +220,12 @@ class Roll:
         return self._moving == "all" or (self._moving == "live" and task.live)
 
     def _ordered(self, tasks: Iterable[Task]) -> list[Task]:
-        tasks = list(tasks)
+        ordered = sorted(tasks, key=_name)
+        ordered.sort(key=_id)  # three sorts, as none of them has to make and compare tuples
         if self._moving:
-            self._keys.update({task.name: self._key(task) for task in tasks if self._moves(task)})
-        tasks.sort(key=_name)  # a plain sort that leaves the slow one little to compare
-        return sorted(tasks, key=self._place if self._keys else self._key)
+            self._keys.update({task.name: self._key(task) for task in ordered if self._moves(task)})
+        ordered.sort(key=self._place if self._keys else self._value)
+        return ordered
 
     def _piece_at(self, at: int) -> int:
         if not self._starts:

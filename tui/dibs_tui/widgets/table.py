@@ -60,7 +60,7 @@ class TaskTable(Window, inherit_bindings=False):
         self._still_until = 0.0
         self._sought = False
         self._listing: Listing | None = None
-        self._cursor = Cursor(Roll(lambda task: (task.name,)))
+        self._cursor = Cursor(Roll(lambda task: 0))
         self._version = -1
         self._fresh: dict[tuple[object, ...], tuple[tuple[str, ...], Look]] = {}
         """What was found to read differently a moment ago, until it is painted."""
