@@ -5,87 +5,62 @@ from __future__ import annotations
 import time
 from typing import ClassVar
 
-from rich.segment import Segment
-from rich.style import Style
 from textual.binding import BindingType
 from textual.events import Click
-from textual.geometry import Region, Size
-from textual.strip import Strip
+from textual.geometry import Size
 
 from dibs import Task
-from dibs_tui.messages import AgesWanted, CursorMoved, Inspected, SortAsked
+from dibs_tui.messages import CursorMoved, Inspected, SortAsked
 from dibs_tui.model.board import BoardModel, Listing, Test
 from dibs_tui.model.columns import COLUMNS
 from dibs_tui.model.cursor import Cursor
 from dibs_tui.model.line import Line
-from dibs_tui.model.panels import PANELS
 from dibs_tui.model.roll import Roll
-from dibs_tui.themes import STATES
-from dibs_tui.widgets.paint import LEAD, Look, cells_of, fitted, header, strip
-from dibs_tui.widgets.window import Window
-
-HEADER = 1
+from dibs_tui.widgets.paint import LEAD, Look, fitted
+from dibs_tui.widgets.rows import HEADER, Rows
 
 
-class TaskTable(Window, inherit_bindings=False):
+class TaskTable(Rows, inherit_bindings=False):
     """One panel's tasks. Its cursor and its marks stand on tasks, not on lines."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        *(f"table--{state}" for state in STATES),
-        "table--header", "table--cursor", "table--cursor-away", "table--marked", "table--flash",
-        "table--text", "table--muted",
-    }  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = []
 
     def __init__(self, panel: str, model: BoardModel, *, still: float = 3.0) -> None:
-        super().__init__(id=f"table-{panel}", classes="tasks")
-        self.panel = panel
-        self.columns: tuple[str, ...] = PANELS[panel].columns
-        self.sort = PANELS[panel].sort
-        self.descending = False
+        super().__init__(panel, model)
         self.test: Test | None = None
         self.marks: dict[str, Task] = {}
         """The marked tasks by the exact name that was on the screen."""
-        self.painted: dict[int, str] = {}
-        """The exact name on each painted line: what a key means."""
         self.moved_at = 0.0
         """When the line under the cursor last moved or changed, and not by hand."""
         self._under: tuple[object, ...] = ()
-        self.repainted = False
-        """Whether lines read differently when they were last looked at."""
         self._paused = False
-        self._ageless: set[str] = set()
-        self._model = model
         self._still = still
         self._still_until = 0.0
         self._sought = False
         self._listing: Listing | None = None
         self._cursor = Cursor(Roll(lambda task: 0))
         self._version = -1
-        self._fresh: dict[tuple[object, ...], tuple[tuple[str, ...], Look]] = {}
-        """What was found to read differently a moment ago, until it is painted."""
 
     # The roll
 
     @property
     def listed(self) -> bool:
-        """Whether its roll is kept true now."""
         return self._listing is not None
 
     @property
     def held(self) -> bool:
         """Whether its lines stand still."""
-        return self._opened().roll.held
+        return self._roll().held
 
     @property
     def length(self) -> int:
         """How many tasks it lists."""
-        return len(self._opened().roll)
+        return len(self._roll())
 
     @property
     def held_back(self) -> int:
         """How many changes wait because lines stand still."""
-        return self._opened().roll.waiting
+        return self._roll().waiting
 
     @property
     def cursor_line(self) -> int:
@@ -103,7 +78,7 @@ class TaskTable(Window, inherit_bindings=False):
         if old is not None:
             self._model.close(old)
         self._listing = None
-        roll = self._opened().roll
+        roll = self._roll()
         self._cursor.onto(roll)
         self.catch_up()
         self.refresh()
@@ -136,6 +111,9 @@ class TaskTable(Window, inherit_bindings=False):
                 if holds:
                     self._listing.roll.hold(reason)
         return self._listing
+
+    def _roll(self) -> Roll:
+        return self._opened().roll
 
     def pause(self, paused: bool) -> None:
         """Let every line stand still, or take over what was held back."""
@@ -198,10 +176,6 @@ class TaskTable(Window, inherit_bindings=False):
         top = int(self.scroll_y)
         return top <= line < top + self._height
 
-    @property
-    def _height(self) -> int:
-        return max(1, self.size.height - HEADER)
-
     # The cursor
 
     def step(self, by: int) -> None:
@@ -218,7 +192,7 @@ class TaskTable(Window, inherit_bindings=False):
             line = self.length - 1
         changed = self._cursor.move(line)
         if self._still > 0:
-            self._opened().roll.hold("cursor")
+            self._roll().hold("cursor")
             self._still_until = time.monotonic() + self._still
         self._shown_at = self._cursor.line
         self._sought = True
@@ -249,7 +223,7 @@ class TaskTable(Window, inherit_bindings=False):
         current = self._cursor.task
         if not self._cursor.moved or current is None or current.id != task.id:
             return
-        if current.name not in self._model.tasks and task in self._opened().roll:
+        if current.name not in self._model.tasks and task in self._roll():
             self._cursor.follow(task)
 
     # Marks
@@ -261,7 +235,7 @@ class TaskTable(Window, inherit_bindings=False):
                 self.marks.pop(task.name, None)
             else:
                 self.marks[task.name] = task
-        roll = self._opened().roll
+        roll = self._roll()
         if self.marks:
             roll.hold("marks")
         else:
@@ -270,7 +244,7 @@ class TaskTable(Window, inherit_bindings=False):
 
     def mark_range(self) -> bool:
         """Mark from the nearest mark to the cursor; False where there is none."""
-        roll, here = self._opened().roll, self._cursor.line
+        roll, here = self._roll(), self._cursor.line
         lines = [at for task in self.marks.values() if (at := roll.index(task)) is not None]
         if not lines:
             return False
@@ -280,71 +254,15 @@ class TaskTable(Window, inherit_bindings=False):
 
     def all_shown(self) -> list[Task]:
         """Every task that it lists."""
-        return list(self._opened().roll)
+        return list(self._roll())
 
-    # Painting
-
-    def render_line(self, y: int) -> Strip:
-        """One line of the screen."""
-        width = self.size.width
-        if y < HEADER:
-            return header(self._style, self.columns, self.sort, self.descending, width)
-        number = int(self.scroll_y) + y - HEADER
-        roll = self._opened().roll
-        if number >= len(roll):
-            self.painted.pop(y, None)
-            self._shown[y] = ()
-            return Strip([Segment(" " * width, self._style("table--text"))], width)
-        task = roll[number]
-        read = self._fresh.pop((y, task.name, self.columns, width), None) or self._read(task)
-        cells, look = self._shown[y] = read
-        self.painted[y] = task.name
-        return strip(self._style, self.columns, cells, look, width)
-
-    def _read(self, task: Task) -> tuple[tuple[str, ...], Look]:
-        """How a task's line reads and looks now."""
-        line = self._model.line(task)
-        if line.entry.age is None and not task.live:
-            self._want_age(task.name)
-        return cells_of(self.columns, line, self.size.width), self._look(line)
-
-    def repaint_changed(self) -> None:
-        """Paint the lines anew whose text or look is another by now, and no other."""
-        self.repainted = False
-        self._fresh.clear()
-        if self._listing is None:
-            return
-        roll, width = self._opened().roll, self.size.width
-        top = int(self.scroll_y) - HEADER
-        for y, task in enumerate(roll.part(top + HEADER, top + HEADER + self._height), HEADER):
-            read = self._read(task)
-            if self._shown.get(y) != read:
-                self._fresh[y, task.name, self.columns, width] = read
-                self.repainted = True
-                self.refresh(Region(0, y, width, 1))
-        for y in range(HEADER + max(0, len(roll) - top - HEADER), self.size.height):
-            if self._shown.get(y):
-                self.refresh(Region(0, y, width, 1))
-
-    def _want_age(self, name: str) -> None:
-        if not self._ageless:
-            self.call_later(self._ask)
-        self._ageless.add(name)
-
-    def _ask(self) -> None:
-        names, self._ageless = tuple(self._ageless), set()
-        self.post_message(AgesWanted(names))
+    # How a line looks
 
     def _look(self, line: Line) -> Look:
         task = self._cursor.task
         at_cursor = task is not None and task.name == line.task.name
         cursor = ("cursor" if self.has_focus else "cursor-away") if at_cursor else ""
         return Look(line.state, cursor, line.task.name in self.marks, line.flash)
-
-    def _style(self, name: str) -> Style:
-        if name not in self._styles:
-            self._styles[name] = self.get_component_rich_style(name, partial=name != "table--text")
-        return self._styles[name]
 
     # The hand
 
