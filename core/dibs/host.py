@@ -52,8 +52,18 @@ def this_host() -> Host:
     boot = _first_line("/proc/sys/kernel/random/boot_id")
     boot += _link("/proc/self/ns/time")  # a time namespace has a boot clock of its own
     pidns = _link("/proc/self/ns/pid")
-    user = os.environ.get("USER") or os.environ.get("LOGNAME") or str(os.geteuid())
+    user = os.environ.get("USER") or os.environ.get("LOGNAME") or _user(os.geteuid())
     return Host(os.uname().nodename or "localhost", boot, pidns, user)
+
+
+def _user(uid: int) -> str:
+    """The name of a user; the number itself in a container that knows no names."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
 
 
 def _first_line(path: str) -> str:

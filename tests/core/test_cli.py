@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -213,3 +214,15 @@ def test_a_process_that_died_gives_its_claim_back_at_once(command: Command) -> N
 def test_the_place_fixture_and_the_command_see_one_board(place: Place) -> None:
     place.board.add("a", priority=9)
     assert "a.f0p9.available" in Command(place.path)("ls")
+
+
+@pytest.mark.parametrize(("known", "named"), [({}, "root"), ({"USER": "ann"}, "ann")])
+@pytest.mark.skipif(os.geteuid() != 0, reason="ONLY AS ROOT: another user's name is not known here")
+def test_an_event_is_signed_with_a_users_name_also_where_the_environment_has_none(
+    tmp_path: Path, known: dict[str, str], named: str
+) -> None:
+    clean = {k: v for k, v in os.environ.items() if k not in ("USER", "LOGNAME")}
+    command = [sys.executable, "-m", "dibs", "-d", str(tmp_path), "--json"]
+    subprocess.run([*command, "add", "a"], env=clean | known, check=True, capture_output=True)
+    told = subprocess.run([*command, "log"], env=clean | known, check=True, capture_output=True)
+    assert json.loads(told.stdout.splitlines()[0])["by"].startswith(f"{named}@")
