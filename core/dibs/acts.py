@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 
 _match_hex = re.compile(r"[0-9a-f]{1,32}").fullmatch
+_LEFT = "it beat or ended meanwhile and was left to its worker, or the answer was lost"
+_UNTOLD = "somebody did the same, or this was done and the answer was lost"
 
 
 def seen(store: Store, text: str, *states: str) -> Task:
@@ -75,9 +77,10 @@ def reap_claim(store: Store, text: str, reason: str = "", by: str = "") -> Task:
             f"{text} {known if facts.expired(now) else ''}may still be alive for "
             f"{math.ceil(wait)} s; force-release takes it all the same"
         )
-    ended = janitor.give_back(store, facts, now, by=by, why=reason)
-    if ended is None or ended.live:
-        raise store.changed(text, task.id, "it beat or ended meanwhile, and was left to its worker")
+    with store.intent("reap", task, "", by, reason):
+        ended = janitor.give_back(store, facts, now, by=by, why=reason)
+        if ended is None or ended.live:
+            raise store.changed(text, task.id, _LEFT)
     return ended
 
 
@@ -202,9 +205,11 @@ def _alone(store: Store, task: Task) -> None:
 
 def _moved(store: Store, task: Task, dst: str, verb: str, reason: str, by: str) -> Task:
     """The act itself; refused with what is there now when the name is gone."""
-    moved = store.shift(task, dst, verb, by, reason)
-    if moved is None:
-        raise store.changed(task.name, task.id, "nothing was done")
+    with store.intent(verb, task, dst, by, reason):
+        moved = store.shift(task, dst, verb, by, reason)
+        if moved is None:
+            there = any(t.name == dst for t in store.find(task.id))
+            raise store.changed(task.name, task.id, _UNTOLD if there else "nothing was done")
     return moved
 
 
@@ -221,7 +226,8 @@ def _give_back(
     store: Store, task: Task, text: str, verb: str, reason: str, by: str, *, apart: bool = False
 ) -> Task:
     facts = _facts(store, task, text)
-    ended = plain.give_back(store, facts, verb, reason, by=by, park=apart)
-    if ended is None:
-        raise store.changed(text, task.id, "it beat or ended meanwhile, and was left to its worker")
+    with store.intent(verb, task, "", by, reason):
+        ended = plain.give_back(store, facts, verb, reason, by=by, park=apart)
+        if ended is None:
+            raise store.changed(text, task.id, _LEFT)
     return ended

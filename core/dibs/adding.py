@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dibs import names
 from dibs.clock import SECOND
 from dibs.errors import Changed, Exists, StorageError, Uncertain, UnknownId, storage_error
+from dibs.journal import NOT_DONE
 from dibs.names import AVAILABLE, FREE, Stamp, Task
 from dibs.store import GONE, KNOWN, NEW, PAST, PATIENCE, tell
 
@@ -250,13 +251,15 @@ def purge(store: Store, task: Task) -> bool:
     except OSError as error:
         raise storage_error(error) from error
     store.sync(PAST, before="purging")
-    try:
-        store.port.unlink(task.name)
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        raise storage_error(error) from error
-    store.journal.write("purge", task.id, task.name, "")
+    with store.intent("purge", task):
+        try:
+            store.port.unlink(task.name)
+        except FileNotFoundError:
+            store.journal.write(NOT_DONE, task.id, task.name, "", "", "purge: it was gone")
+            return False
+        except OSError as error:
+            raise storage_error(error) from error
+        store.journal.write("purge", task.id, task.name, "")
     return True
 
 

@@ -12,6 +12,7 @@ from dibs.disk import Disk
 from dibs.errors import BadName, BoardMissing, NotABoard, UnknownId, storage_error
 from dibs.facts import Facts, facts_of
 from dibs.host import Host, Process, this_host
+from dibs.journal import unanswered
 from dibs.later import Later
 from dibs.names import AVAILABLE, Task
 from dibs.queue import Queue
@@ -19,32 +20,31 @@ from dibs.settings import Settings, dump
 from dibs.store import TOML, Store
 
 if TYPE_CHECKING:
-    from dibs import acts, checkup, entries, evidence, lists, view
+    from dibs import acts, checkup, entries, evidence, lists, unwritten, view
     from dibs.entries import Entry
     from dibs.evidence import Evidence, Verdict
     from dibs.journal import Event, Journal
     from dibs.view import Snapshot, View
 else:
-    acts, checkup, entries, evidence, lists, view = map(
-        Later,
-        ("dibs.acts", "dibs.checkup", "dibs.entries", "dibs.evidence", "dibs.lists", "dibs.view"),
-    )
+    _LATER = ("acts", "checkup", "entries", "evidence", "lists", "unwritten", "view")
+    acts, checkup, entries, evidence, lists, unwritten, view = (Later(f"dibs.{m}") for m in _LATER)
 
 _STICKY = 0o1000
 Found = TypeVar("Found")
 
 
-def open(path: str | os.PathLike[str], *, create: bool = False) -> Board:
+def open(path: str | os.PathLike[str], *, create: bool = False, read_only: bool = False) -> Board:
     """The board in a directory; any directory of tasks is one.
 
-    With `create` the directory and its settings are made where they are missing.
+    With `create` the directory and its settings are made where they are missing. With `read_only`
+    whatever would change the board is refused with `ReadOnly`; only its clock is touched.
     """
     root = os.path.abspath(os.fspath(path))
     if "\0" in root:
         raise BoardMissing("a path cannot hold a NUL: give the directory that holds the tasks")
-    if create:
+    if create and not read_only:
         _make(root)
-    store = Store(Disk(root), this_host())
+    store = Store(unwritten.Unwritten(root) if read_only else Disk(root), this_host())
     try:
         store.open()
         if create:
@@ -246,9 +246,18 @@ class Board:
         now, exact = self._store.clock.now_or_newest(facts.beat)
         return evidence.judge(self._store, facts, now, exact=exact)
 
-    def evidence(self, task: Task, others: Iterable[Facts] = ()) -> Evidence:
-        """The verdict on a claim with its proofs; `others` are claims that may share its host."""
-        return evidence.weigh(self._store, task, others)
+    def trust(self, other: Board) -> None:
+        """Vouch for the clock as far as another object of this process can, which watched it."""
+        self._store.clock.trust(other._store.clock)
+
+    def evidence(
+        self, task: Task, others: Iterable[Facts] = (), cadence: float | None = None
+    ) -> Evidence:
+        """The verdict on a claim with its proofs; `others` are claims that may share its host.
+
+        `cadence`: the usual seconds between two of its beats, where the caller has watched them.
+        """
+        return evidence.weigh(self._store, task, others, cadence)
 
     def payload(self, task: Task, limit: int = 1 << 20) -> bytes:
         """The beginning of a task's payload; never follows a link or opens what is no file."""
@@ -260,8 +269,8 @@ class Board:
             raise storage_error(error) from error
 
     def history(self, ident: str) -> list[Event]:
-        """What the journal tells of one id."""
-        return self._store.journal.read(ident)
+        """What the journal tells of one id; an intent only where no outcome of it is told."""
+        return unanswered(self._store.journal.read(ident))
 
     # Waiting
 
@@ -292,8 +301,9 @@ class Board:
 
     def _claim_one(self, ident: str, terms: Terms) -> Claim:
         store = self._store
-        reaped = False
+        reaped, start = False, store.port.boottime()
         while True:
+            store.hesitate(ident, start)
             found = list(store.find(ident, ended=False) or store.find(ident, ended=False))
             if not found:  # twice: a listing can miss what is renamed meanwhile
                 ended = store.find(ident)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dibs import adding, janitor, names
 from dibs.clock import SECOND, from_the_future
-from dibs.errors import DibsError, storage_error
+from dibs.errors import DibsError, ReadOnly, storage_error
 from dibs.facts import facts_of
 from dibs.names import AVAILABLE, DONE, FAILED, FREE, Task
 from dibs.store import ASIDE, CLAIMS, GONE, KNOWN, NEW, PAST
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _match_draft = re.compile(r"([A-Za-z0-9_=-]+)\.(task|lock)\.([0-9A-F]{10})").fullmatch
 _match_temporary = re.compile(r"[0-9A-F]{10}").fullmatch
 _match_record = re.compile(r"(.+?)(?:\.([0-9A-F]{10}))?", re.DOTALL).fullmatch
+_match_hidden = re.compile(r"\.(?:nfs|fuse_hidden)[0-9a-f]+").fullmatch
+"""What was removed while somebody had it open: some file systems keep it until then, or longer."""
 _match_life = re.compile(r"([A-Za-z0-9_=-]+)\.([0-9]+)").fullmatch
 
 
@@ -45,7 +47,8 @@ class Finding(NamedTuple):
 
 def check(store: Store) -> list[Finding]:
     """Everything that is half done, doubled, foul or nobody's."""
-    store.ready()
+    with suppress(ReadOnly):  # who may only look can tell as much
+        store.ready()
     now = store.clock.now()
     found = [
         *_strangers(store),
@@ -64,6 +67,7 @@ def check(store: Store) -> list[Finding]:
 
 def repair(store: Store, findings: list[Finding]) -> list[Finding]:
     """Mend what can be mended; returns what is left, with why."""
+    store.ready()
     left = []
     for finding in findings:
         if finding.mend is None:
@@ -171,14 +175,17 @@ def _records(store: Store) -> Iterator[Finding]:
     """Records whose exact claimed name is gone: a claimed name never returns."""
     for folder in (CLAIMS, ASIDE):
         for entry in store.ended(folder):
+            path = f"{folder}/{entry}"
+            if _match_hidden(entry):
+                yield Finding("record", path, "removed while open", partial(store.drop, path))
+                continue
             m = _match_record(entry)
             stem = m[1] if m else entry
             if any(store.look(f"{stem}.{word}") is not False for word in ("claimed", "held")):
                 continue
             if names.read(f"{stem}.claimed") is None:
-                yield Finding("stranger", f"{folder}/{entry}", "no claim's record; left alone")
+                yield Finding("stranger", path, "no claim's record; left alone")
                 continue
-            path = f"{folder}/{entry}"
             yield Finding("record", path, "its claim has ended", partial(store.drop, path))
 
 

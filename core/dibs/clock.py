@@ -8,13 +8,14 @@ has just started can vouch as well.
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dibs.errors import StorageError, storage_error
+from dibs.errors import NotABoard, StorageError, storage_error
 
 if TYPE_CHECKING:
     from dibs.disk import Port
@@ -26,6 +27,12 @@ WITNESS_BYTES = 1 << 20
 _SAVE_EVERY = 5 * SECOND
 _ESTIMATE_FOR = 60 * SECOND
 _SAMPLES = 48
+FAITHFUL = SECOND // 8
+"""How far the times of a touched file may lie apart, for either to be believed."""
+_NOT_OVER = (errno.EPERM, errno.EEXIST, errno.EACCES)
+COARSE = 10
+"""Seconds of ttl below which whole seconds are too coarse: a tick of two is a fifth of it, and an
+owner stops at four fifths."""
 
 
 class Sample(NamedTuple):
@@ -130,6 +137,8 @@ class Clock:
             raise storage_error(error) from error
         sample = Sample(stat.mtime, boot)
         quick = self._port.boottime() - boot <= SECOND // 2  # else it says little of either clock
+        # Some clients set the mtime by their own clock: it tells nothing of other hosts' beats.
+        quick = quick and abs(stat.mtime - stat.ctime) <= FAITHFUL
         if not self._file:
             self._file = f".dibs/witness/{tag(self._host)}-{stat.dev:x}"
             self._load()
@@ -152,13 +161,23 @@ class Clock:
             with suppress(FileExistsError):
                 self._port.create(PROBE, b"")
 
+    def trust(self, other: Clock) -> None:
+        """Take over what another clock of this host has seen of the same file system."""
+        self._samples = thin([*self._samples, *other._samples])
+
     def vouches_for(self, now: Sample, ttl: float) -> bool:
         """Whether the clock is known to have run evenly for the last ttl."""
-        return vouches(self._samples, now, ttl)
+        return vouches(self._fine(now, ttl), now, ttl)
 
     def doubt(self, now: Sample, ttl: float) -> str:
         """Why it is not known to have run evenly for the last ttl; empty where it is."""
+        if self._fine(now, ttl) is not self._samples:
+            return f"it ticks in whole seconds, too coarse for a ttl of {ttl:g} s"
         return doubt(self._samples, now, ttl)
+
+    def _fine(self, now: Sample, ttl: float) -> list[Sample]:
+        """The samples, unless their ticks are too coarse to tell an age against this ttl."""
+        return [] if now.fs % SECOND == 0 and ttl < COARSE else self._samples
 
     def guess(self) -> Sample | None:
         """Now, reckoned from the last sample without a look at the disk; None before any."""
@@ -178,13 +197,13 @@ class Clock:
                 return 0.0
         return (last.fs + boot - last.boot) / SECOND
 
-    def learn(self) -> bool:
+    def learn(self, *, anew: bool = False) -> bool:
         """Whether a rename moves a file's ctime here; found out by doing, once per mount and boot.
 
         Where it does not, a claim made from an old file would look old itself.
         """
         self.now()
-        if self.rename_moves_ctime is None:
+        if anew or self.rename_moves_ctime is None:
             self.rename_moves_ctime = self._try_rename()
             self._dirty = True
             self.settle(whole=False)
@@ -194,17 +213,32 @@ class Clock:
         port = self._port
         old, new = (f".dibs/new/{port.nonce()}" for _ in range(2))
         try:
+            port.create(new, b"")
             port.create(old, b"")
             before = port.stat(old).ctime
             until = port.boottime() + 3 * SECOND
             while self.now().fs <= before and port.boottime() < until:
                 port.sleep(0.005)  # one tick: milliseconds, on FAT two seconds
-            port.rename(old, new)
+            self._replace(old, new)
             moved = port.stat(new).ctime > before
             port.unlink(new)
         except OSError as error:
             raise storage_error(error) from error
         return moved
+
+    def _replace(self, old: str, new: str) -> None:
+        """Rename one file over another, as a claim's record is changed; some servers refuse."""
+        try:
+            self._port.rename(old, new)
+        except OSError as error:
+            if error.errno not in _NOT_OVER:
+                raise
+            for path in (old, new):
+                self._port.unlink(path)
+            raise NotABoard(
+                "a rename cannot replace a file here, so no claim's record could be changed: "
+                "mount sshfs with -o workaround=rename, or use another directory"
+            ) from error
 
     def patience(self, stem: str, beat: int, pulse: int, ttl: float, now: Sample) -> float:
         """Seconds until this claim, last beaten at `beat`, may be given back; 0 for now.
@@ -218,7 +252,7 @@ class Clock:
                 self._looks[stem] = look
                 self._dirty = True
         self._seen.add(stem)
-        wait = patience(self._samples, now, look, beat, ttl)
+        wait = patience(self._fine(now, ttl), now, look, beat, ttl)
         if wait <= 0 and not vouches(self._samples, self.now(), ttl):
             # It stepped between `now` and the look at the claim: only the looks count.
             wait = patience((), now, look, beat, ttl)

@@ -116,6 +116,8 @@ class Disk:
         try:
             s = os.fstat(fd)
             data = os.pread(fd, min(limit, max(s.st_size - offset, 0)), offset)
+            # Once more: a FUSE client that has just read a file no longer answers from its cache.
+            s = os.fstat(fd)
         finally:
             os.close(fd)
         return data, Stat(s.st_ino, s.st_dev, s.st_mode, s.st_size, s.st_mtime_ns, s.st_ctime_ns)
@@ -194,6 +196,10 @@ class Disk:
         fd = os.open(full, os.O_RDONLY | _OPEN)
         try:
             os.fsync(fd)
+        except OSError as error:
+            # Some file systems have no fsync for folders; what they do by themselves must do.
+            if not modes.S_ISDIR(mode) or error.errno not in _UNSUPPORTED:
+                raise
         finally:
             os.close(fd)
 

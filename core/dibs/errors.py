@@ -117,16 +117,19 @@ class NotABoard(StorageError):
 
 
 class ReadOnly(StorageError):
-    """The directory, or a part of it, cannot be written."""
+    """The directory, or a part of it, cannot be written, or was opened to be read only."""
 
 
 READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
+OPENED = "the board was opened to be read only"
 
 
 def storage_error(error: OSError) -> StorageError:
     """The disk's own refusal, as the one line that says what to do."""
     where = error.filename or "the board"
     text = error.strerror or str(error)
+    if text == OPENED:
+        return ReadOnly(f"{where}: {text}: open it without `read_only` to change it")
     if error.errno in READ_ONLY:
         return ReadOnly(f"{where}: {text}: this user or this mount cannot write here")
     if error.errno in (errno.ENOSPC, errno.EDQUOT):

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from dibs.store import Store
 
 
+LATE = 2.2
+"""So many times its own cadence a silence is no accident."""
+
+
 class Verdict(StrEnum):
     """What can be said of a claim's holder."""
 
@@ -39,7 +43,7 @@ class Proof(NamedTuple):
     """One thing that is known of a claim's holder, in words that may hold the directory's text."""
 
     kind: str
-    """`process`, `beat`, `clock`, `record`, `lock` or `host`."""
+    """`process`, `beat`, `cadence`, `clock`, `record`, `lock` or `host`."""
     text: str
     weight: int
     """Above 0 it speaks for the holder's life, below 0 for its end, -2 proves it; 0 is neither."""
@@ -61,8 +65,14 @@ def judge(store: Store, facts: Facts, now: Sample, *, exact: bool = True) -> Ver
     return _verdict(store, facts, now, exact, _gone(store, facts))
 
 
-def weigh(store: Store, task: Task, others: Iterable[Facts] = ()) -> Evidence:
-    """The verdict on one claim with its proofs, looked up now."""
+def weigh(
+    store: Store, task: Task, others: Iterable[Facts] = (), cadence: float | None = None
+) -> Evidence:
+    """The verdict on one claim with its proofs, looked up now.
+
+    `cadence` is how many seconds usually pass between two of its beats, as the caller has seen; 0
+    where it has not seen enough of them, None where it has not watched.
+    """
     if not task.live:
         raise Changed(f"{task.name} is {task.state}: nobody holds it", task.name, (task,))
     facts = facts_of(store, task)
@@ -73,6 +83,7 @@ def weigh(store: Store, task: Task, others: Iterable[Facts] = ()) -> Evidence:
     proofs = (
         _process(store.host, facts, now, gone),
         _beat(facts, now, exact),
+        *_cadence(facts, now, exact, cadence),
         _clock(store, facts, now, exact),
         _lock(facts) if task.plain else _record(facts),
         *_host(facts, now, others),
@@ -109,14 +120,17 @@ def _process(host: Host, facts: Facts, now: Sample, gone: bool | None) -> Proof:
     elsewhere = _elsewhere(host, process)
     if elsewhere:
         return Proof("process", f"{what} is not known here: it belongs to {elsewhere}", 0)
-    what += _begun(process, now)
+    what += f" ({_begun(process, now)}boot {host.boot[:8]}, {host.pidns})"
     if gone is None:
         return Proof("process", f"{what} cannot be looked at from here", 0)
     if not gone:
         return Proof("process", f"{what} is running on this host", 1)
     other = host.process(process.pid)
     used = other is not None and other.start >= 0 and other.start != process.start
-    again = f"; that number is another process's now{_begun(other, now)}" if other and used else ""
+    again = ""
+    if other is not None and used:
+        began = _begun(other, now).removesuffix(", ")
+        again = "; that number is another process's now" + (f" ({began})" if began else "")
     return Proof("process", f"{what} on this host has ended{again}", -2)
 
 
@@ -125,14 +139,16 @@ def _elsewhere(host: Host, process: Process) -> str:
     if process.host != host.name:
         return f"the host {process.host}, and this is {host.name}"
     if process.boot != host.boot or not process.boot:
-        return "another boot of this host"
-    return "another pid namespace of this host" if process.pidns != host.pidns else ""
+        return f"another boot of this host, {process.boot[:8] or 'unnamed'} and not {host.boot[:8]}"
+    if process.pidns != host.pidns:
+        return f"another pid namespace of this host, {process.pidns[:40]} and not {host.pidns}"
+    return ""
 
 
 def _begun(process: Process, now: Sample) -> str:
     """How long ago a process of this host began, if that can be."""
     age = now.boot / SECOND - process.start / os.sysconf("SC_CLK_TCK")
-    return f" (begun {_span(age)} ago)" if process.start >= 0 and age >= 0 else ""
+    return f"begun {_span(age)} ago, " if process.start >= 0 and age >= 0 else ""
 
 
 def _beat(facts: Facts, now: Sample, exact: bool) -> Proof:
@@ -147,6 +163,21 @@ def _beat(facts: Facts, now: Sample, exact: bool) -> Proof:
     return Proof("beat", f"silent for {heard}, {least}{past} past {lease}", -1)
 
 
+def _cadence(facts: Facts, now: Sample, exact: bool, cadence: float | None) -> Iterator[Proof]:
+    """Its silence against how often it beats else."""
+    if cadence is None or (facts.task.plain and facts.lock is None):
+        return
+    if not cadence:
+        usual = f"; a worker of dibs does every {_span(facts.ttl / 3)}"
+        usual = "" if facts.task.plain else usual
+        yield Proof("cadence", f"how often it beats was not seen yet{usual}", 0)
+        return
+    times, every = facts.age(now) / cadence, f"it beats every {_span(cadence)}, as seen here"
+    late = times > LATE
+    silent = f"; it has been silent for {'' if exact else 'at least '}{times:.0f} times as long"
+    yield Proof("cadence", every + (silent if late else ", and is not late"), -1 if late else 0)
+
+
 def _clock(store: Store, facts: Facts, now: Sample, exact: bool) -> Proof:
     clock = "the board's clock"
     if not exact:
@@ -154,7 +185,7 @@ def _clock(store: Store, facts: Facts, now: Sample, exact: bool) -> Proof:
     doubt = store.clock.doubt(now, facts.ttl)
     if doubt:
         return Proof("clock", f"{clock} cannot be vouched for over the lease: {doubt}", 0)
-    text = f"{clock} is known to have run evenly for the last {_span(facts.ttl)}"
+    text = f"ages are by {clock}, known to have run evenly for the last {_span(facts.ttl)}"
     return Proof("clock", text, -1 if facts.expired(now) else 0)
 
 

@@ -24,6 +24,12 @@ class Host(NamedTuple):
     boot: str
     pidns: str
     user: str
+    terminal: str = ""
+
+    @property
+    def signature(self) -> str:
+        """Who acts here, for the journal: `user@host`, and the terminal where there is one."""
+        return f"{self.user}@{self.name} {self.terminal}".rstrip()
 
     def process(self, pid: int) -> Process | None:
         """That process as a claim's holder, or None where the system does not tell."""
@@ -53,7 +59,7 @@ def this_host() -> Host:
     boot += _link("/proc/self/ns/time")  # a time namespace has a boot clock of its own
     pidns = _link("/proc/self/ns/pid")
     user = os.environ.get("USER") or os.environ.get("LOGNAME") or _user(os.geteuid())
-    return Host(os.uname().nodename or "localhost", boot, pidns, user)
+    return Host(os.uname().nodename or "localhost", boot, pidns, user, _terminal())
 
 
 def _user(uid: int) -> str:
@@ -64,6 +70,13 @@ def _user(uid: int) -> str:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return str(uid)
+
+
+def _terminal() -> str:
+    try:
+        return os.ttyname(2).removeprefix("/dev/")
+    except OSError:
+        return ""
 
 
 def _first_line(path: str) -> str:

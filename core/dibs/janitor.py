@@ -78,7 +78,7 @@ def give_back(
         return plain.give_back(store, facts, "reap", reason, by=by)
     if task.take:
         sight = facts.record.sight if facts.record else None
-        ended = plain.finish(store, task, sight)
+        ended = plain.finish(store, task, sight, by=by)
         if ended is not None and ended.state == AVAILABLE:
             store.journal.write("reap", task.id, task.name, ended.name, by, reason)
         return ended

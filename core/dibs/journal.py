@@ -1,13 +1,14 @@
 """What happened, append-only: one file per host, boot and mount, each line one event.
 
 The journal is commentary. Nothing is decided by it, and a step whose line could not be written
-is done all the same.
+is done all the same. A file that has grown long is set aside under a number, and the oldest of
+those go; the first line of the file that follows says so.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from json.encoder import encode_basestring_ascii as _quoted
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,7 +19,18 @@ if TYPE_CHECKING:
     from dibs.host import Host
 
 FOLDER = ".dibs/journal"
-_READ = 64 << 20
+INTENT, NOT_DONE, REFUSED, ROTATED = "intent", "not-done", "refused", "rotated"
+NOTHING_MOVED = (INTENT, NOT_DONE, REFUSED, ROTATED)
+"""The verbs whose lines tell of no change of a name."""
+LONG = 32 << 20
+"""Bytes after which a file is set aside."""
+KEPT = 3
+"""So many files that were set aside stay, for each host, boot and mount."""
+_END = ".jsonl"
+_LOOK = 64 << 10
+"""Bytes that one process writes between two looks at how long the file has grown."""
+_PIECE = 256 << 10
+"""Read at once: a longer piece would hold up every other thread while it is taken apart."""
 _RECENT = 4 << 20
 _LINE = 65_536
 _REASON = 4096
@@ -49,7 +61,8 @@ class Journal:
         self._host = host
         self._file = ""
         self._whole = False
-        self.by = f"{host.user}@{host.name}"
+        self._room = _LOOK
+        self.by = host.signature
         self.unwritten = 0
         """Events of this process that could not be written."""
 
@@ -57,29 +70,34 @@ class Journal:
         self, verb: str, ident: str, src: str, dst: str, by: str = "", reason: str = ""
     ) -> None:
         """Note what was just done; never fails."""
-        reason = reason[:_REASON]
-        event = Event(round(self._clock.about(), 3), verb, ident, src, dst, by or self.by, reason)
-        line = _line(event)
+        line = self._spelled(verb, ident, src, dst, by, reason)
         try:
             if not self._whole:
                 self._file = self._file or self._name()
                 line = self._mended() + line
+            elif self._room <= 0:
+                self._measure()
             self._port.append(self._file, line)
             self._whole = True
+            self._room -= len(line)
         except OSError:
             self._whole = False
             self.unwritten += 1
 
     def files(self) -> list[str]:
-        """Every journal file there is, oldest name first."""
+        """Every journal file there is; of one host, boot and mount the oldest first."""
         try:
-            return [f"{FOLDER}/{name}" for name in sorted(self._port.names(FOLDER))]
+            names = [f"{FOLDER}/{name}" for name in self._port.names(FOLDER)]
         except OSError:
             return []
+        return sorted(names, key=_place)
 
     def read(self, ident: str | None = None) -> list[Event]:
         """All events, or those of one id, in the order of their times."""
-        events = [event for file in self.files() for event in self._events(file, ident)]
+        wanted = json.dumps(ident).encode() if ident is not None else b""
+        lines = (line for file in self.files() for _, line in self._lines(file, wanted=wanted))
+        found = (parse(line) for line in lines if wanted in line)
+        events = [e for e in found if e is not None and ident in (None, e.id)]
         return sorted(events, key=lambda event: event.at)
 
     def recent(self, since: float) -> list[Event]:
@@ -90,8 +108,8 @@ class Journal:
                 start = max(0, self._port.stat(file).size - _RECENT)
             except OSError:
                 continue
-            lines = self._bytes(file, start).split(b"\n")[1 if start else 0 : -1]
-            events += [e for e in map(parse, lines) if e is not None and e.at >= since]
+            found = (parse(line) for _, line in self._lines(file, start))
+            events += [e for e in found if e is not None and e.at >= since]
         return sorted(events, key=lambda event: event.at)
 
     def highest_fence(self, ident: str) -> int:
@@ -104,12 +122,21 @@ class Journal:
     def follow(self, seen: dict[str, int]) -> list[Event]:
         """The events written since; `seen` holds how far each file was read and is moved on."""
         events: list[Event] = []
-        for file in self.files():
-            data = self._bytes(file, seen.get(file, 0))
-            whole = data.rfind(b"\n") + 1
-            seen[file] = seen.get(file, 0) + whole
-            events += filter(None, map(parse, data[:whole].split(b"\n")[:-1]))
+        for file in self._set_aside_since(seen):
+            for end, line in self._lines(file, seen.get(file, 0)):
+                seen[file] = end
+                event = parse(line)
+                events += [event] if event is not None else []
         return sorted(events, key=lambda event: event.at)
+
+    def _set_aside_since(self, seen: dict[str, int]) -> list[str]:
+        """The files; one that was set aside goes on from where it was read under its old name."""
+        files = self.files()
+        for file in files:
+            current = _current(file)
+            if file not in seen and file != current and current in seen:
+                seen[file] = seen.pop(current)
+        return files
 
     def ends(self) -> dict[str, int]:
         """How long every file is now: where `follow` begins who wants only what comes."""
@@ -121,37 +148,129 @@ class Journal:
 
     def torn(self) -> list[str]:
         """The files whose last line is not whole: somebody died, or is writing now."""
-        tails = ((file, self._bytes(file)) for file in self.files())
-        return [file for file, data in tails if data and not data.endswith(b"\n")]
+        torn = []
+        for file in self.files():
+            with suppress(OSError):
+                size = self._port.stat(file).size
+                if size and self._port.read(file, 1, size - 1)[0] not in (b"", b"\n"):
+                    torn.append(file)
+        return torn
+
+    # Writing
+
+    def _spelled(
+        self, verb: str, ident: str, src: str, dst: str, by: str = "", reason: str = ""
+    ) -> bytes:
+        at = round(self._clock.about(), 3)
+        return _line(Event(at, verb, ident, src, dst, by or self.by, reason[:_REASON]))
 
     def _mended(self) -> bytes:
         """What ends the line that somebody left torn, so that the next one is not lost with it."""
         try:
-            size = self._port.stat(self._file).size
+            size = self._measure()
             last = self._port.read(self._file, 1, size - 1)[0] if size else b"\n"
         except OSError:
             return b""
         return b"" if last == b"\n" else b"\n"
 
+    def _measure(self) -> int:
+        """How long the file is; one that is too long is set aside first, and the next begun."""
+        try:
+            size = self._port.stat(self._file).size
+        except FileNotFoundError:
+            size = 0
+        if size >= LONG and self._set_aside():
+            size = 0
+        self._room = min(_LOOK, LONG - size)
+        return size
+
+    def _set_aside(self) -> bool:
+        """Give the file a number, let the oldest go, and say both; whether this call did it."""
+        older = [file for file in self.files() if file != self._file == _current(file)]
+        number = _place(older[-1])[1] + 1 if older else 1
+        aside = f"{self._file.removesuffix(_END)}.{number}{_END}"
+        try:
+            if self._port.stat(self._file).size < LONG:  # somebody else was faster
+                return True
+            self._port.rename(self._file, aside, keep=True)
+        except OSError:
+            return False
+        gone = [file for file in older[: max(0, len(older) + 1 - KEPT)] if self._dropped(file)]
+        what = f"{LONG >> 20} MiB were set aside" + (f"; {', '.join(gone)} removed" if gone else "")
+        self._port.append(self._file, self._spelled(ROTATED, "", aside, "", "", what))
+        return True
+
+    def _dropped(self, file: str) -> bool:
+        try:
+            self._port.unlink(file)
+        except OSError:
+            return False
+        return True
+
     def _name(self) -> str:
         from dibs.clock import tag
 
         dev = self._port.stat("").dev
-        return f"{FOLDER}/{tag(self._host)}-{dev:x}.jsonl"
+        return f"{FOLDER}/{tag(self._host)}-{dev:x}{_END}"
 
-    def _bytes(self, file: str, offset: int = 0) -> bytes:
+    # Reading
+
+    def _lines(
+        self, file: str, start: int = 0, *, wanted: bytes = b""
+    ) -> Iterator[tuple[int, bytes]]:
+        """Each whole line from there on with where it ends, piece by piece; empty if too long.
+
+        Pieces in which nothing is `wanted` are passed over.
+        """
+        at, rest, foul = start, b"", False
+        while piece := self._bytes(file, at + len(rest)):
+            whole, newline, rest = (rest + piece).rpartition(b"\n")
+            if newline and wanted not in whole:
+                at, newline, foul = at + len(whole) + 1, b"", False
+            for line in whole.split(b"\n") if newline else ():
+                at += len(line) + 1
+                yield at, b"" if foul or len(line) > _LINE else line
+                foul = False
+            if len(rest) > _LINE:  # it is passed over as it comes, however long it grows
+                at, rest, foul = at + len(rest), b"", True
+                yield at, b""
+
+    def _bytes(self, file: str, offset: int) -> bytes:
         try:
-            return self._port.read(file, _READ, offset)[0]
+            return self._port.read(file, _PIECE, offset)[0]
         except OSError:
             return b""
 
-    def _events(self, file: str, ident: str | None) -> Iterator[Event]:
-        wanted = json.dumps(ident).encode() if ident is not None else b""
-        for line in self._bytes(file).split(b"\n")[:-1]:
-            if len(line) <= _LINE and wanted in line:
-                event = parse(line)
-                if event is not None and ident in (None, event.id):
-                    yield event
+
+def _place(file: str) -> tuple[str, int]:
+    """Where a file stands in the order of its kind: the one that is written to is the last."""
+    current = _current(file)
+    return current, 1 << 62 if file == current else int(file.split(".")[-2])
+
+
+def _current(file: str) -> str:
+    """The file that a file which was set aside was before."""
+    name, dot, number = file.removesuffix(_END).rpartition(".")
+    aside = file.endswith(_END) and dot and name.startswith(FOLDER) and _is_number(number)
+    return f"{name}{_END}" if aside and name != f"{FOLDER}/" else file
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 16 and text[0] != "0"
+
+
+def unanswered(events: Iterable[Event]) -> list[Event]:
+    """The events without those intents whose outcome is told after them."""
+    listed = list(events)
+    answered: set[int] = set()
+    intents: dict[tuple[str, str], int] = {}
+    for number, event in enumerate(listed):
+        key = event.src, event.by
+        if event.verb == INTENT:
+            intents[key] = number
+        elif event.verb != REFUSED and key in intents:
+            answered.add(intents.pop(key))
+    return [event for number, event in enumerate(listed) if number not in answered]
 
 
 def _line(event: Event) -> bytes:

@@ -41,7 +41,9 @@ def acquire(store: Store, ident: str, terms: Terms, lease: str = "") -> Claim:
     store.ready()
     if lease:
         return _again(store, ident, terms, lease)
+    start = store.port.boottime()
     while True:
+        store.hesitate(ident, start)
         found = list(store.find(ident, ended=False))
         if not found:
             _publish(store, ident)
@@ -86,7 +88,7 @@ def resume(store: Store, ident: str, terms: Terms, exact: str = "") -> Claim:
             raise held_by(store, facts, f"resume with its exact name {old.stem}, or wait")
     claim = take(store, old, terms, "resume")
     if claim is None:
-        raise store.changed(old.name, old.id, "somebody took it meanwhile")
+        raise store.changed(old.name, old.id, "somebody took it meanwhile, or the answer was lost")
     store.drop(f".dibs/claims/{old.stem}")
     return claim
 

@@ -53,33 +53,35 @@ def give_back(
     if not store.move(task.name, taken.name):
         store.drop(f"{CLAIMS}/{stem}")
         return None
-    ended = finish(store, taken, sight, park=park)
+    ended = finish(store, taken, sight, by=by, park=park)
     if ended is not None and not ended.plain:
         store.journal.write(verb, task.id, task.name, ended.name, by, reason)
         return ended
     return None
 
 
-def finish(store: Store, taken: Task, sight: Sight | None, *, park: bool = False) -> Task | None:
+def finish(
+    store: Store, taken: Task, sight: Sight | None, *, by: str = "", park: bool = False
+) -> Task | None:
     """Bring a take to its end, whoever began it; returns what it became."""
     aside = f"{ASIDE}/{taken.stem}"
     seen = names.read(sight.name) if sight is not None else None
     if sight is None or seen is None or not seen.plain or seen.id != taken.id:
-        return _set_apart(store, taken, "the record of what was seen is gone")
+        return _set_apart(store, taken, "the record of what was seen is gone", by)
     if not store.there(aside):
         verdict = _compare(store, taken, sight)
         if verdict is None:
-            return _set_apart(store, taken, LOCK_GONE)
+            return _set_apart(store, taken, LOCK_GONE, by)
         if not verdict or not store.move(f"{_stem(sight)}.lock", aside):
-            return _put_back(store, taken, sight)
+            return _put_back(store, taken, sight, by)
     if not _same_lock(store, sight, aside):
-        return _put_back(store, taken, sight)
+        return _put_back(store, taken, sight, by)
     if park:
-        return _set_apart(store, taken, "")
+        return _set_apart(store, taken, "", by)
     if store.there(_mark(taken)):
-        return _set_apart(store, taken, PUT_BACK)
+        return _set_apart(store, taken, PUT_BACK, by)
     if _count(store, taken) >= store.settings.max_attempts:
-        return _set_apart(store, taken, TOO_OFTEN)
+        return _set_apart(store, taken, TOO_OFTEN, by)
     name = f"{_stem(sight)}.available"
     try:
         store.port.touch(taken.name)  # so that an older look of another janitor fits no more
@@ -88,7 +90,7 @@ def finish(store: Store, taken: Task, sight: Sight | None, *, park: bool = False
     except FileNotFoundError:
         return None
     except Exists:
-        return _set_apart(store, taken, OFFERED_ANEW)
+        return _set_apart(store, taken, OFFERED_ANEW, by)
     except OSError as error:
         raise storage_error(error) from error
     _clear(store, taken)
@@ -154,26 +156,26 @@ def _same_lock(store: Store, sight: Sight, aside: str) -> bool:
     return False
 
 
-def _put_back(store: Store, taken: Task, sight: Sight) -> Task | None:
+def _put_back(store: Store, taken: Task, sight: Sight, by: str) -> Task | None:
     """It is alive: give it its own name again.
 
     If its worker finished meanwhile it found no name to remove, perhaps not even the lock; so one
     that falls silent again after it was put back is for a person to decide.
     """
     if _lock(store, sight)[0] is None:
-        return _set_apart(store, taken, LOCK_GONE)
+        return _set_apart(store, taken, LOCK_GONE, by)
     try:
         store.port.append(_mark(taken), b".")
         store.move(taken.name, sight.name, keep=True)
     except Exists:
-        return _set_apart(store, taken, OFFERED_ANEW)
+        return _set_apart(store, taken, OFFERED_ANEW, by)
     except OSError as error:
         raise storage_error(error) from error
     _clear(store, taken)
     return names.read(sight.name)
 
 
-def _set_apart(store: Store, taken: Task, reason: str) -> Task | None:
+def _set_apart(store: Store, taken: Task, reason: str, by: str) -> Task | None:
     """Park it in `failed/`, where a person decides."""
     name = f"{FAILED}/{taken.stem}"
     if store.there(name):  # a take that was made again by a call that landed late
@@ -183,7 +185,7 @@ def _set_apart(store: Store, taken: Task, reason: str) -> Task | None:
         return None
     _clear(store, taken)
     if reason:
-        store.journal.write("park", taken.id, taken.name, name, "", reason)
+        store.journal.write("park", taken.id, taken.name, name, by, reason)
     return names.read_any(name)
 
 

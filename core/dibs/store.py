@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from dibs import names
@@ -14,13 +14,14 @@ from dibs.errors import (
     READ_ONLY,
     BoardMissing,
     Changed,
+    DibsError,
     Exists,
     NotABoard,
     StorageError,
     Uncertain,
     storage_error,
 )
-from dibs.journal import Journal
+from dibs.journal import INTENT, NOT_DONE, Journal
 from dibs.names import DONE, FAILED, Task
 from dibs.settings import OFF, STRICT, TOML_BYTES, Settings, load
 
@@ -183,13 +184,39 @@ class Store:
         folder = dst.rpartition("/")[0]
         if folder:
             self.sync(task.name, before=verb)
-        if not self.move(task.name, dst, keep=not folder, until=until):
+        if not self.move(task.name, dst, keep=not folder, until=until) and not self._listed(dst):
             return None
         if task.live:
             self.drop(f"{CLAIMS}/{task.stem}")
         self.journal.write(verb, task.id, task.name, dst, by, reason)
         self.sync(*([folder, ""] if folder else [""]), every=not folder)
         return names.read_any(dst)
+
+    def _listed(self, path: str) -> bool:
+        """Whether a folder lists a name that a look denied: clients remember what was missing."""
+        folder, _, name = path.rpartition("/")
+        try:
+            return bool(folder) and name in self.ended(folder)
+        except StorageError as error:
+            raise Uncertain(f"{path}: {error}; whether it was moved cannot be told") from error
+
+    @contextmanager
+    def intent(
+        self, verb: str, task: Task, dst: str = "", by: str = "", reason: str = ""
+    ) -> Iterator[None]:
+        """Note an act before it is done, and that it came to nothing; a crash leaves the first.
+
+        What was done writes its own line. Where nobody can tell, the intent stays alone as well.
+        """
+        said = f"{verb}: {reason}" if reason else verb
+        self.journal.write(INTENT, task.id, task.name, dst, by, said)
+        try:
+            yield
+        except Uncertain:
+            raise
+        except DibsError as error:
+            self.journal.write(NOT_DONE, task.id, task.name, "", by, f"{verb}: {error}")
+            raise
 
     def _restore(self, path: str) -> bool:
         """Make the folder of a destination that somebody removed."""
@@ -250,6 +277,18 @@ class Store:
                 task = names.read(name)
                 if task is not None:
                     yield task
+
+    def hesitate(self, ident: str, since: int) -> None:
+        """Before another try at a name that a listing shows and the disk denies: not for ever.
+
+        Most often somebody was faster, so the first tries come at once; a client that remembers
+        a name as missing goes on denying it for seconds.
+        """
+        spent = self.port.boottime() - since
+        if spent >= PATIENCE:
+            raise Uncertain(f"{ident!a}: what is listed of it cannot be found; try again later")
+        if spent >= SECOND // 4:
+            self.port.sleep(_PAUSE)
 
     def find(self, ident: str, *, ended: bool = True) -> tuple[Task, ...]:
         """Every name that carries an id, by one listing of each folder; doubles are looked at."""

@@ -55,7 +55,7 @@ def test_a_silent_claim_is_expired_by_a_clock_that_ran_evenly(place: Place) -> N
         "process": None,
         "record": None,
         "beat": ("silent for 7 min, 5 min past its lease of 100 s", -1),
-        "clock": ("the board's clock is known to have run evenly for the last 100 s", -1),
+        "clock": ("ages are by the board's clock, known to have run evenly for the last 100 s", -1),
     }
 
 
@@ -99,7 +99,9 @@ def test_a_process_of_this_host_is_dead_once_it_has_ended(place: Place) -> None:
         assert found.verdict is Verdict.ALIVE
         text, weight = told(found)["process"]
         assert text.startswith(f"process {worker.pid} (begun ")
-        assert text.endswith(" s ago) is running on this host")
+        host = place.board.host
+        where = f"boot {host.boot[:8]}, {host.pidns}"
+        assert text.endswith(f" s ago, {where}) is running on this host")
         assert weight == 1
         worker.kill()
         os.waitid(os.P_PID, worker.pid, os.WEXITED | os.WNOWAIT)  # a zombie has ended
@@ -179,8 +181,9 @@ def test_a_plain_claim_is_told_by_its_lock(place: Place, lock: str | None) -> No
     (place.path / "task-7.claimed").write_bytes(b"p")
     if lock is not None:
         (place.path / "task-7.lock").write_text(lock)
-    found = place.board.evidence(place.board.find("task-7")[0])
+    found = place.board.evidence(place.board.find("task-7")[0], (), 0)
     text, weight = told(found)["lock"]
+    assert told(found).get("cadence") == (lock and ("how often it beats was not seen yet", 0))
     if lock is None:
         assert found.verdict is Verdict.UNKNOWN
         assert "a plain claim without a lock" in text
@@ -226,6 +229,27 @@ def test_the_other_claims_of_its_host_are_counted_and_no_others(place: Place) ->
     place.world.advance(TTL)
     assert counted()[1:] == (f"of 2 other claims on {host}, 0 beat and 2 are silent", -1)
     assert "host" not in told(place.board.evidence(tasks[0]))
+
+
+def test_a_silence_is_told_against_the_holders_own_cadence(place: Place) -> None:
+    task = held(place)
+    place.world.advance(30)
+
+    def cadence(seconds: float | None) -> dict[str, tuple[str, int]]:
+        return told(place.board.evidence(task, (), seconds))
+
+    assert "cadence" not in cadence(None)
+    assert cadence(0)["cadence"] == (
+        "how often it beats was not seen yet; a worker of dibs does every 33 s",
+        0,
+    )
+    text, weight = cadence(20)["cadence"]
+    assert text == "it beats every 20 s, as seen here, and is not late"
+    assert weight == 0
+    text, weight = cadence(3)["cadence"]
+    assert text == "it beats every 3 s, as seen here; it has been silent for 10 times as long"
+    assert weight == -1
+    assert place.board.evidence(task, (), 3).verdict is Verdict.ALIVE
 
 
 def test_what_nobody_holds_has_no_evidence(place: Place) -> None:

@@ -225,6 +225,17 @@ def test_a_hand_back_that_its_janitor_left_half_done_is_finished(place: Place) -
     assert place.board.history("task-7")[-1].reason == "its taker died; half done"
 
 
+def test_whoever_sets_a_half_done_hand_back_apart_is_named(place: Place) -> None:
+    take = "task-7.f0.dibs-0123456789.claimed"
+    (place.path / take).write_bytes(b"p")
+    place.world.advance(700)
+    ended = place.board.reap_claim(take, by="ann@desk")
+    assert ended.state == "failed"
+    (event,) = place.board.history("task-7")
+    assert (event.verb, event.by, event.dst) == ("park", "ann@desk", ended.name)
+    assert event.reason == "the record of what was seen is gone"
+
+
 @pytest.fixture
 def command(scratch: Path) -> Command:
     path = scratch / "board"

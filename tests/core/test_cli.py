@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import re
 import subprocess
 import sys
@@ -226,3 +227,13 @@ def test_an_event_is_signed_with_a_users_name_also_where_the_environment_has_non
     subprocess.run([*command, "add", "a"], env=clean | known, check=True, capture_output=True)
     told = subprocess.run([*command, "log"], env=clean | known, check=True, capture_output=True)
     assert json.loads(told.stdout.splitlines()[0])["by"].startswith(f"{named}@")
+
+
+def test_an_event_is_signed_with_the_terminal_where_there_is_one(tmp_path: Path) -> None:
+    master, slave = pty.openpty()
+    command = [sys.executable, "-m", "dibs", "-d", str(tmp_path), "--json"]
+    subprocess.run([*command, "add", "a"], check=True, stderr=slave)
+    told = subprocess.run([*command, "log"], check=True, capture_output=True)
+    assert json.loads(told.stdout)["by"].endswith(f" {os.ttyname(slave).removeprefix('/dev/')}")
+    os.close(master)
+    os.close(slave)

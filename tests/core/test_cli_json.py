@@ -125,8 +125,9 @@ def test_the_operators_acts_tell_what_became_of_it(command: Command) -> None:
     name = one(command, "force-release", one(command, "claim")["claim"], "--reason", "stuck")
     assert (name["status"], name["state"]) == ("released", "available")
     assert one(command, "undo", code=3)["status"] == "changed"
-    one(command, "park", name["claim"])
-    assert one(command, "undo")["status"] == "undone"
+    parked = one(command, "park", name["claim"])
+    assert one(command, "undo", code=2)["status"] == "not-exact"
+    assert one(command, "undo", parked["claim"], name["claim"])["status"] == "undone"
 
 
 def test_the_janitors_answers(command: Command) -> None:

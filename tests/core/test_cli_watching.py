@@ -211,23 +211,45 @@ def test_undo_takes_back_each_act_once_and_says_why_not(
     assert "no act" in command("undo", code=3)
     board.add("a")
     name = command("prioritise", "a.available", "9")
-    assert command("undo") == "a.available"
-    assert "no act" in command("undo", code=3)
-    name = command("park", "a.available")
-    assert command("undo", "a") == "a.available"
+    assert command("undo", name, "a.available") == "a.available"
+    assert "no act" in command("undo", name, "a.available", code=3)
     name = command("park", "a.available")
     command("requeue", name)
-    assert command("undo") == name
+    assert command("undo", "a.available", name) == name
     command("requeue", name)
     claim = board.claim()
     assert claim is not None
-    assert "cannot undo" in command("undo", code=3)
+    assert "cannot undo" in command("undo", "a.available", name, code=3)
     command("force-release", claim.name, "--reason", "stuck")
     assert "told to stop" in command("undo", code=3)
     board.add("b")
-    command("park", "b.available")
+    name = command("park", "b.available")
     command("prioritise", "a.f1.available", "9")
-    assert command("undo", "b") == "b.available"
+    assert command("undo", name, "b.available") == "b.available"
+
+
+def test_undo_without_the_two_names_of_the_act_does_nothing_and_prints_the_line_to_give(
+    command: Command, board: dibs.Board
+) -> None:
+    board.add("a")
+    name = command("park", "a.available")
+    for given in ((), ("a",), (name,)):
+        told = command("undo", *given, code=2)
+        assert "the park of 'a' by tester@" in told
+        assert f"`dibs undo {name} a.available`" in told
+    assert board.find("a")[0].name == name
+
+
+def test_undo_leaves_an_act_that_came_after_the_one_that_was_seen(
+    command: Command, board: dibs.Board
+) -> None:
+    board.add("a")
+    board.reprioritise(board.reprioritise("a.available", 8).name, 9)
+    seen = ("undo", "a.f0p9.available", "a.f0p8.available")
+    board.reprioritise(board.reprioritise("a.f0p9.available", 7).name, 9)
+    told = command(*seen, code=3)
+    assert "`dibs undo a.f0p9.available a.f0p7.available`" in told
+    assert board.find("a")[0].name == "a.f0p9.available"
 
 
 @pytest.mark.parametrize("act", ["force-release", "requeue", "park", "prioritise"])

@@ -102,6 +102,17 @@ def test_record_whose_exact_claimed_name_is_gone_is_removed(place: Place) -> Non
     assert place.records() == [alive.name]
 
 
+@pytest.mark.parametrize("name", [".nfs00000000012c4bd100000004", ".fuse_hidden000000d400000001"])
+def test_record_that_a_file_system_hid_because_it_was_open_is_removed(
+    place: Place, name: str
+) -> None:
+    place.board.check()
+    (place.path / ".dibs/claims" / name).write_text("{}")
+    assert kinds(place) == ["record"]
+    mended(place)
+    assert place.records() == []
+
+
 def claimed(board: dibs.Board, ident: str) -> str:
     claim = board.claim(ident)
     assert claim is not None

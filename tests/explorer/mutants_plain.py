@@ -12,7 +12,7 @@ MUTANTS: list[Mutant] = [
         (plain.PLAIN_REAPER, plain.WAKES),
         (
             "plain:finish",
-            "            return _set_apart(store, taken, LOCK_GONE)\n",
+            "            return _set_apart(store, taken, LOCK_GONE, by)\n",
             "            store.move(taken.name, f'done/{taken.stem}')\n            return None\n",
         ),
     ),
@@ -56,7 +56,7 @@ MUTANTS: list[Mutant] = [
             "plain:finish",
             "    if not _same_lock(store, sight, aside):\n",
             "        if not _same_lock(store, sight, aside):\n"
-            "            return _put_back(store, taken, sight)\n    if False:\n",
+            "            return _put_back(store, taken, sight, by)\n    if False:\n",
         ),
     ),
     mutant(

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import dibs
+from tests.filesystems import gluster, sshfs
 from tests.filesystems.mounts import KINDS, why_not
 
 if why_not():
@@ -23,13 +24,19 @@ RACING = 200
 SETTLING = 20.0
 """Seconds: FAT's times have a tick of two, and an expiry must be sure."""
 
+SERVED = {"glusterfs": (gluster.why_not, gluster.mount), "sshfs": (sshfs.why_not, sshfs.mount)}
+
 pytestmark = pytest.mark.timeout(120)
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=[*KINDS, *SERVED])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
     """A folder on a file system of that kind."""
-    with KINDS[request.param](tmp_path) as mounted:
+    reason, mount = SERVED.get(request.param, (str, KINDS.get(request.param)))
+    if reason():
+        pytest.skip(f"THIS FILE SYSTEM WAS NOT TRIED: {reason()}")
+    assert mount is not None
+    with mount(tmp_path) as mounted:
         folder = mounted / "board"
         folder.mkdir()
         yield folder

@@ -49,16 +49,24 @@ def fence_of(stem: str) -> int:
 
 
 def judge(
-    where: Path, ids: Sequence[str], events: Sequence[Event], lines: Sequence[Line], ttl: float
+    where: Path,
+    ids: Sequence[str],
+    events: Sequence[Event],
+    lines: Sequence[Line],
+    ttl: float,
+    stale: float = 0.0,
 ) -> Verdict:
-    """Everything that can be said of the board now that all is quiet."""
+    """Everything that can be said of the board now that all is quiet.
+
+    `stale`: how many seconds later one mount shows the beats made over another.
+    """
     places = listing(where)
     done = {
         os.path.basename(name) for names in places.values() for name in names if "done/" in name
     }
     lost = [f"{i} is lost" for i in ids if not places.get(i)]
     twice = [f"{i} was committed twice: {', '.join(s)}" for i, s in commits(done, events, lines)]
-    reaped = list(live_claims_reaped(events, lines, ttl))
+    reaped = list(live_claims_reaped(events, lines, NEARLY * ttl - stale))
     others = [
         *(f"{i} has two names: {', '.join(n)}" for i, n in places.items() if len(n) > 1),
         *(f"{i} was never added" for i in places.keys() - set(ids)),
@@ -175,8 +183,10 @@ def broken_words(done: set[str], lines: Sequence[Line]) -> Iterator[str]:
             yield f"{stem} was committed, its worker lives, and nobody told it anything"
 
 
-def live_claims_reaped(events: Iterable[Event], lines: Sequence[Line], ttl: float) -> Iterator[str]:
-    """Reaps less than a ttl after the claim or a beat that its worker knows to be good."""
+def live_claims_reaped(
+    events: Iterable[Event], lines: Sequence[Line], least: float
+) -> Iterator[str]:
+    """Reaps sooner than that after the claim or a beat that its worker knows to be good."""
     tries: dict[tuple[str, str], list[int]] = defaultdict(list)
     beats: dict[str, list[int]] = defaultdict(list)
     holder: dict[str, int] = {}
@@ -198,7 +208,7 @@ def live_claims_reaped(events: Iterable[Event], lines: Sequence[Line], ttl: floa
         if known and killed.get(holder.get(stem, 0), reaped + 1) <= reaped:
             continue
         silent = (reaped - max(beats[stem], default=0)) / 1e9
-        if silent < NEARLY * ttl:
+        if silent < least:
             yield f"{src} was reaped {silent:.3f} s after a good beat"
 
 

@@ -59,7 +59,11 @@ class Ledger:
         os.write(self._fd, text.encode())
 
     def close(self) -> None:
-        os.close(self._fd)
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    __del__ = close
 
 
 def read(path: Path) -> list[Line]:

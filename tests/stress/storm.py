@@ -19,8 +19,10 @@ from __future__ import annotations
 import os
 import random
 import sys
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 import dibs
@@ -46,11 +48,24 @@ class Plan(NamedTuple):
     """The share of the tasks that take up to two ttls."""
     shells: int = 0
     """Workers on the shell library, beside the others."""
+    stale: float = 0.0
+    """Seconds until one mount shows what was done over another; at most a fifth of the ttl."""
 
 
-def storm(where: Path, plan: Plan) -> Verdict:
+class Land(NamedTuple):
+    """What the storm blows over, where that is no plain directory."""
+
+    ways: Sequence[Path]
+    """Paths to one new board: workers go by all of them, reaper and operator by the last."""
+    people: ModuleType = crew
+    breaker: Callable[[Scene], None] | None = None
+    """One more process, which breaks what the ways lead over."""
+
+
+def storm(where: Path, plan: Plan, land: Land | None = None) -> Verdict:
     """Let it blow in a new directory, and judge what it left."""
-    board_dir, log_file = where / "board", where / "outside.log"
+    land = land or Land((where / "board",))
+    board_dir, log_file = land.ways[0], where / "outside.log"
     settings = Settings(ttl=plan.ttl, max_attempts=4)
     (board_dir / ".dibs").mkdir(parents=True)
     (board_dir / ".dibs/board.toml").write_bytes(dump(settings))
@@ -62,11 +77,11 @@ def storm(where: Path, plan: Plan) -> Verdict:
     log_file.touch()
     with Crowd() as crowd:
         scene = Scene(board_dir, log_file, plan.ttl, plan.long, plan.seed, crowd.halt)
-        _blow(crowd, scene, plan)
+        _blow(crowd, scene, plan, land)
     left = board.repair()
     left += board.check()
     lines = ledger.read(log_file)
-    verdict = audit.judge(board_dir, ids, board.journal.read(), lines, plan.ttl)
+    verdict = audit.judge(board_dir, ids, board.journal.read(), lines, plan.ttl, plan.stale)
     faults = [
         *crowd.failures,
         *(f"check: {finding.kind} {finding.name}: {finding.text}" for finding in left),
@@ -74,21 +89,35 @@ def storm(where: Path, plan: Plan) -> Verdict:
     return verdict._replace(faults=(*verdict.faults, *faults))
 
 
-def _blow(crowd: Crowd, scene: Scene, plan: Plan) -> None:
+def _blow(crowd: Crowd, scene: Scene, plan: Plan, land: Land) -> None:
+    people, scenes = land.people, [scene._replace(board=way) for way in land.ways]
     workers = [f"known-{n}" if n % 2 else f"hidden-{n}" for n in range(plan.workers)]
-    crew_of = {n: partial(crew.worker, scene, n, n.startswith("known")) for n in workers}
+    crew_of = {
+        name: partial(people.worker, scenes[n // 2 % len(scenes)], name, name.startswith("known"))
+        for n, name in enumerate(workers)
+    }
     with weather(crowd, scene, "storm") as outside:
-        crowd.start("reaper", partial(crew.reaper, scene))
-        crowd.start("operator", partial(crew.operator, scene))
+        crowd.start("reaper", partial(people.reaper, scenes[-1]))
+        crowd.start("operator", partial(people.operator, scenes[-1]))
+        if land.breaker:
+            crowd.start("breaker", partial(land.breaker, scene))
         blow(
             crowd,
             Chaos(outside, plan.seed, 3 * plan.ttl),
             crew_of | library.bodies(scene, plan.shells),
-            lambda: len(os.listdir(scene.board / "done")),
+            lambda: _finished(scene.board),
             plan.tasks,
             seconds=plan.seconds,
             gap=plan.gap,
         )
+
+
+def _finished(board: Path) -> int:
+    """How many tasks are done; none while the disk does not say."""
+    try:
+        return len(os.listdir(board / "done"))
+    except OSError:
+        return 0
 
 
 def report(verdict: Verdict) -> str:

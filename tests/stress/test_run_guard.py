@@ -107,7 +107,9 @@ def test_a_run_that_is_stopped_past_its_ttl_is_no_owner_any_more(place: Site) ->
     (given,) = until(lambda: place.board.reap().given_back)
     run.send_signal(signal.SIGCONT)
     _, err = ended(run, 5)
-    assert b"could not be renewed in time" in err
+    assert b"is no longer yours" in err
+    assert b"cannot be ended" not in err
+    assert "refused" in [event.verb for event in place.board.history("a")]
     assert place.state("a") == given
 
 

@@ -69,8 +69,8 @@ def test_an_expired_claim_is_released_by_y_and_by_nothing_else(
         await until(pilot, lambda: "1 stale" in text_of(app))
         await until(pilot, lambda: "EXPIRED" in text_of(app), 15)
         await opened(app, pilot, "4", "down", "X")
+        await until(pilot, lambda: "The process is not stopped" in text_of(app))
         shown = text_of(app)
-        assert "The process is not stopped" in shown
         assert "force-release" in shown
         assert app.focused is app.screen.query_one("#act-cancel")
         await pilot.press("X")
@@ -277,3 +277,61 @@ def test_a_pasted_list_is_resolved_shown_and_only_then_requeued(
 
     drive(path, steps)
     assert [state(board, f"task-{n}") for n in range(3)] == ["available", "failed", "available"]
+
+
+def test_a_beat_during_the_wait_is_shown_as_what_it_is(path: Path, board: dibs.Board) -> None:
+    board.add("task-1")
+    claim = board.claim("task-1", owner="web-3", ttl=30)
+    assert claim is not None
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await opened(app, pilot, "3", "down", "X")
+        await pilot.press("o")
+        await until(pilot, lambda: "type the id" in hint(app))
+        assert app.focused is app.screen.query_one("#act-typed")
+        app.screen.query_one("#act-typed", Input).value = "task-1"
+        app.screen.query_one("#act-reason", Input).value = "hangs"
+        await until(pilot, lambda: "watching for a beat" in hint(app))
+        await asyncio.to_thread(claim.beat)
+        await until(pilot, lambda: "it beats, its owner is at work" in hint(app))
+        assert "it has beaten since: its owner is at work" in text_of(app)
+        app.screen.query_one("#act-cancel").focus()
+        await pilot.press("y")
+        await pilot.press("escape")
+
+    drive(path, steps)
+    claim.verify()
+
+
+def test_an_unsure_claim_is_typed_where_tab_leads_to_and_enter_goes_on(
+    path: Path, board: dibs.Board
+) -> None:
+    (path / "plain.available").write_text("x")
+    os.rename(path / "plain.available", path / "plain.claimed")
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await opened(app, pilot, "3", "down", "X")
+        await until(pilot, lambda: hint(app) == "Tab, and type the id to go on: plain")
+        for key in ("tab", *"plain", "enter"):
+            await pilot.press(key)
+            await asyncio.sleep(0.09)
+        assert app.focused is app.screen.query_one("#act-cancel")
+        await until(pilot, lambda: hint(app).startswith("y — force-release"))
+        await asyncio.sleep(0.1)
+        await pilot.press("y")
+        await until(pilot, lambda: state(board, "plain") == "available")
+
+    drive(path, steps)
+
+
+def test_an_undo_that_is_too_late_says_who_has_it(path: Path, board: dibs.Board) -> None:
+    board.add("task-1")
+    board.reprioritise(board.find("task-1")[0].name, 9)
+    board.claim("task-1", owner="web-9", ttl=60)
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await pilot.press("u")
+        await until(pilot, lambda: "claimed by web-9 since" in text_of(app))
+        assert "cannot undo the prioritise of 'task-1'" in text_of(app)
+
+    drive(path, steps)

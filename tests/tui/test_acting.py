@@ -143,7 +143,7 @@ def test_a_stopped_plan_leaves_the_rest_and_says_so(board: dibs.Board) -> None:
         outcomes.append(outcome)
         stop.set()
 
-    done(board, ACTS["park"], judged(board, sights), "r", "me", stop, told)
+    done(board, ACTS["park"], list(judged(board, sights)), "r", "me", stop, told)
     assert [o.word for o in outcomes] == ["done", "left", "left"]
     assert [board.find(i)[0].state for i in "abc"] == ["failed", "available", "available"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import dibs
-from dibs import Task, Verdict
+from dibs import Event, Task, Verdict
 from dibs_tui.alerts import Alerts
 from dibs_tui.config import Config
 from dibs_tui.model.board import BoardModel
@@ -62,6 +62,28 @@ def test_alerts_are_rate_limited_and_lose_nothing() -> None:
     found._due = 0.0
     found.tick(Status())
     assert terminal.written[-1] == "\x1b]777;notify;dibs;dibs: 2 stale\x1b\\"
+
+
+def test_a_holder_that_came_back_is_told_in_words_and_many_by_their_number() -> None:
+    terminal, model = Terminal(), known()
+    found = alerts(terminal, Config(bell=False, notify="osc9", alert_every=0))
+
+    def come_back(*numbers: int) -> None:
+        for n in numbers:
+            old = f"t{n}.f7.agent-{n}-0123456789"
+            model.note(Event(1.0, "reap", f"t{n}", f"{old}.claimed", "", "ada"))
+            model.note(Event(2.0, "refused", f"t{n}", old, "", f"agent-{n}", "done"))
+        found.seen(Seen(), model)
+        found.tick(Status())
+
+    come_back(0)
+    assert terminal.written == [], "who came back before the board was opened is no news"
+    come_back(1)
+    line = "agent-1 came back: its claim #7 is void · t1, it tried to commit"
+    assert terminal.written == [f"\x1b]9;dibs: {line}\x1b\\"]
+    model.aftermath.clear()
+    come_back(2, 3)
+    assert terminal.written[1:] == ["\x1b]9;dibs: 2 came back\x1b\\"]
 
 
 def test_a_lost_storage_rings_when_it_is_lost_and_not_while_it_stays_lost() -> None:

@@ -345,17 +345,59 @@ def test_the_help_tells_every_key_of_the_registry(path: Path, board: dibs.Board)
     drive(path, steps, size=(120, 50))
 
 
-def test_the_wall_opens_only_to_its_word(path: Path, board: dibs.Board) -> None:
+def test_the_help_is_scrolled_by_keys(path: Path, board: dibs.Board) -> None:
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert "The next line." in text_of(app)
+        await pilot.press(*["pagedown"] * 9)
+        assert "The next line." not in text_of(app)
+        assert "attempts>2" in text_of(app)
+        await pilot.press(*["pageup"] * 9)
+        assert "The next line." in text_of(app)
+
+    drive(path, steps, size=(80, 24))
+
+
+def test_a_low_terminal_keeps_rows_and_the_words_of_a_card(path: Path, board: dibs.Board) -> None:
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: "dibs demo" in text_of(app))
+        await asyncio.to_thread(filled, board)
+        await pilot.press("2")
+        await until(pilot, lambda: "task-0" in text_of(app))
+
+    drive(path, steps, size=(80, 10))
+
+
+def test_what_is_said_on_the_screen_names_the_keys_as_they_are_bound(
+    path: Path, board: dibs.Board
+) -> None:
+    filled(board)
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await pilot.press("f2")
+        assert "PAUSED" in text_of(app)
+        assert "f2 goes on" in text_of(app)
+        await pilot.press("f2")
+        assert "PAUSED" not in text_of(app)
+
+    drive(path, steps, config=Config(still=0, keys={"pause": ("f2",)}))
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_the_wall_opens_only_to_its_word(path: Path, board: dibs.Board, read_only: bool) -> None:
     filled(board)
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         assert type(app.screen).__name__ == "WallScreen"
         await pilot.press("q", "escape", "j")
         assert type(app.screen).__name__ == "WallScreen"
+        assert app.read_only
         await pilot.press(*"unlock")
-        assert type(app.screen).__name__ == "BoardScreen"
+        await until(pilot, lambda: type(app.screen).__name__ == "BoardScreen")
+        assert app.read_only == read_only
 
-    drive(path, steps, wall=True)
+    drive(path, steps, config=Config(still=0, read_only=read_only), wall=True)
 
 
 @pytest.mark.parametrize("view", list("1234567890"))

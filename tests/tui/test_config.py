@@ -69,12 +69,14 @@ def test_the_file_may_set_everything(home: Home) -> None:
         'theme = "dibs-colourblind"\ncolour = false\nread_only = true\nbell = false\n'
         'notify = "osc9"\nalert_command = ["notify-send", "dibs"]\nalert_every = "1m"\npoll = 0.5\n'
         'still = 0\nwaiting_too_long = "2h"\nfailing_again = 2\nbulk_limit = 10\nmouse = false\n'
+        '[rights]\nforce_release = false\npark = true\n'
         '[keys]\nquit = "f4"\nrefresh = ["ctrl+r", "r"]\n'
     )
     found, sources = home.load()
     assert found == Config(
         "dibs-colourblind", False, True, False, "osc9", ("notify-send", "dibs"), 60, 0.5, 0,
-        7200, 2, 10, False, {"quit": ("f4",), "refresh": ("ctrl+r", "r")},
+        7200, 2, 10, False, {"force_release": False, "park": True},
+        {"quit": ("f4",), "refresh": ("ctrl+r", "r")},
     )  # fmt: skip
     assert set(sources.values()) == {"config.toml"}
 
@@ -102,6 +104,9 @@ def test_the_file_lies_where_xdg_says_unless_that_is_relative(tmp_path: Path) ->
         ('notify = "OSC9"', '"off" or "osc9" or "osc777"'),
         ('alert_command = "ls -l"', 'a list of strings, such as ["notify-send", "dibs"]'),
         ('alert_command = ["ls", 1]', "a list of strings"),
+        ("[rights]\nforce-release = false", "a table of true or false for force_release, requeue"),
+        ("[rights]\npark = 0", "for force_release, requeue, park"),
+        ("rights = false", "for force_release, requeue, park"),
         ("keys = 1", "a table of commands"),
         ("[keys]\nquit = 1", "a table of commands"),
         ("[keys]\nquit = []", "a table of commands"),

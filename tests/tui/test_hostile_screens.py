@@ -254,7 +254,7 @@ def test_a_hostile_path_is_harmless(looks: Looks, tmp_path: Path) -> None:
 def test_the_wall_is_harmless(looks: Looks, foul: Path, tmp_path: Path) -> None:
     quiet(tmp_path)
     with terminal(tmp_path, "--wall", foul, columns=160, rows=50) as shown:
-        shown.shows("c7")
+        shown.shows("silent together", "larger than a record")
         os.kill(shown.pid, signal.SIGTERM)
         shown.leaves(3)
         harmless(parse(bytes(shown.raw)), looks.mild)

@@ -48,6 +48,31 @@ def test_a_life_is_told_with_its_gaps_the_newest_last() -> None:
     ]
 
 
+def test_what_came_to_nothing_changes_no_state_and_is_told_apart() -> None:
+    assert words_of(
+        event(100, "claim", WAITING, CLAIMED),
+        event(90, "not-done", CLAIMED, "", "ana@lab", "park: it beat"),
+        event(80, "reap", CLAIMED, AGAIN, "ana@lab"),
+        event(30, "refused", CLAIMED.removesuffix(".claimed"), "", "web-3", "done"),
+        event(20, "intent", AGAIN, FAILED, "ana@lab", "park: later"),
+    ) == [
+        "● claimed by web-3",
+        "┊ was claimed 10s",
+        "● an act was not done by ana@lab",
+        "park: it beat",
+        "┊ was claimed 10s",
+        "○ reaped by ana@lab",
+        "waits again",
+        "┊ waited 50s",
+        "○ a holder of before came back by web-3",
+        "done",
+        "┊ waited 10s",
+        "○ an act was begun, and no outcome is told by ana@lab",
+        "park: later",
+        "┊ waiting for 1m20s",
+    ]
+
+
 @pytest.mark.parametrize(
     ("verb", "dst", "told"),
     [

@@ -155,6 +155,80 @@ def test_with_stderr_closed_one_frame_is_printed(path: Path, tmp_path: Path) -> 
         shown.end()
 
 
+# A fault of its own
+
+FAULT = """\
+import importlib, sys
+from dibs_tui.main import main
+
+def fault(*_, **__):
+    raise RuntimeError("[/b] a \\x1b[31m fault")
+
+importlib.import_module("dibs_tui.{module}").{name} = fault
+sys.exit(main())
+"""
+
+
+def faulty(module: str, name: str) -> tuple[str | Path, ...]:
+    """The dashboard with a fault at that place."""
+    return (sys.executable, "-c", FAULT.format(module=module, name=name))
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [("screens.board", "BoardScreen.tick"), ("screens.board", "BoardScreen.compose"),
+     ("widgets.table", "TaskTable.render_line"), ("app", "DibsApp.__init__")],
+    ids=["while it runs", "at its start", "while it paints", "before its start"],
+)  # fmt: skip
+def test_a_fault_is_one_line_with_the_place_of_the_details(
+    path: Path, tmp_path: Path, module: str, name: str
+) -> None:
+    told, kept = tmp_path / "told", tmp_path / "state/dibs/crash.txt"
+    with told.open("w") as file:
+        command = (*faulty(module, name), path)
+        shown = Terminal(command, environment(tmp_path), stderr=file.fileno())
+        try:
+            assert shown.leaves(10) == 70
+            assert termios.tcgetattr(shown.slave) == shown.modes
+            assert shown.raw.rfind(b"\x1b[?1049h") <= shown.raw.rfind(b"\x1b[?1049l")
+            assert b"Traceback" not in shown.raw
+        finally:
+            shown.end()
+    line = told.read_text()
+    assert line.startswith("dibs: this is a fault in dibs: RuntimeError: [/b] a ")
+    assert (line.count("\n"), line[-1]) == (1, "\n")
+    assert "\x1b" not in line
+    assert str(kept) in line
+    assert "Traceback" in kept.read_text()
+    assert kept.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_fault_without_a_terminal_is_one_line_too(path: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*faulty("once", "frame"), path], env=environment(tmp_path), capture_output=True,
+        stdin=subprocess.DEVNULL, text=True, timeout=20,
+    )  # fmt: skip
+    assert done.returncode == 70
+    assert done.stderr.startswith("dibs: this is a fault in dibs: RuntimeError")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_thread_that_fails_is_told_and_the_rest_goes_on(path: Path, tmp_path: Path) -> None:
+    command = (*faulty("dossier", "_tried"), path)
+    shown = Terminal(command, environment(tmp_path))
+    try:
+        shown.shows("task-1")
+        shown.send("2\r")
+        shown.shows("this is a fault in dibs")
+        shown.send("q")
+        shown.shows("1 available")
+        shown.send("q")
+        assert shown.leaves(PROMPT) == 0
+        restored(shown)
+    finally:
+        shown.end()
+
+
 # Without a terminal
 
 

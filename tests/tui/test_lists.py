@@ -75,15 +75,40 @@ def test_the_cursor_and_the_window_stay_where_they_are_while_rows_come_above() -
     async def steps(app: Room, pilot: Pilot[None]) -> None:
         shown.go(30)
         await pilot.pause()
-        key, lines = shown.cursor_key, app.lines
+        key, lines = shown.cursor_key, app.lines[1:]
         shown.numbers = range(1, 90)
         look(shown)
         await pilot.pause()
-        assert (shown.cursor_key, app.lines) == (key, lines)
+        assert (shown.cursor_key, app.lines[1:]) == (key, lines)
         shown.numbers = range(21, 90)
         look(shown)
         await pilot.pause()
-        assert (shown.cursor_key, app.lines) == (key, lines)
+        assert (shown.cursor_key, app.lines[1:]) == (key, lines)
+
+    room(shown, steps)
+
+
+def test_a_heading_stays_in_sight_while_what_it_is_about_scrolls() -> None:
+    shown = Numbers(range(10, 60))
+
+    async def steps(app: Room, pilot: Pilot[None]) -> None:
+        assert app.lines[0] == "row 10"
+        shown.go(25)
+        await pilot.pause()
+        assert app.lines[:2] == ["row 10", "row 19"]
+        shown.go(45)
+        await pilot.pause()
+        assert app.lines[:2] == ["row 30", "row 39"]
+        for _ in range(34):
+            shown.step(-1)
+            await pilot.pause()
+            assert f"row {shown.cursor_row}" in app.lines[1:], "no heading lies on the cursor"
+            assert app.lines[0].endswith("0")
+        shown.scroll_to(y=23, animate=False, immediate=True)
+        await pilot.pause()
+        key = shown.cursor_key
+        await pilot.click(Numbers, offset=(3, 1))
+        assert (app.lines[0], shown.cursor_key) == ("row 30", key), "a heading takes no cursor"
 
     room(shown, steps)
 

@@ -12,7 +12,7 @@ from dibs.filters import parse
 from dibs_tui.messages import Inspected
 from dibs_tui.widgets.feed import Feed
 from tests.core.tools import Place
-from tests.tui.listed import model_of, still
+from tests.tui.listed import event, model_of, still
 from tests.tui.listed_room import Room, enter, happened, look, room
 
 
@@ -132,3 +132,24 @@ def test_a_feed_beside_the_tables_has_a_name_of_its_own_and_leaves_the_keys_to_t
     assert (alone.id, beside.id) == ("feed", "feed-side")
     assert alone.can_focus
     assert not beside.can_focus
+
+
+def test_an_act_that_was_begun_is_told_when_no_outcome_comes_and_only_then() -> None:
+    model = still()
+    shown = Feed(model, still=0)
+    old = "a.f1.web-3-0123456789.claimed"
+    model.note(event("intent", "a", old, "a.f1.available", "ada@h", "force-release: hung", ago=12))
+    model.note(event("done", "a", old, f"done/{old[:-8]}", "web-3", ago=11))
+    model.note(event("intent", "b", "b.available", "", "ada@h", "park: later", ago=12))
+    model.note(event("park", "b", "b.available", f"failed/b{old[1:-8]}", "ada@h", "later", ago=12))
+    model.note(event("intent", "c", "c.available", "", "ada@h", "park: later", ago=3))
+
+    async def steps(app: Room, pilot: Pilot[None]) -> None:
+        assert [line.split()[2] for line in app.lines[:3] if line] == ["b", "a"]
+        model.tell_crashes()
+        look(shown)
+        await pilot.pause()
+        assert "begun, no outcome: force-release by ada@h: it crashed" in app.lines[0]
+        assert [line.split()[2] for line in app.lines[:4] if line] == ["a", "b", "a"]
+
+    room(shown, steps)

@@ -41,7 +41,9 @@ def test_problems_stand_in_groups_with_their_counts_the_urgent_first() -> None:
 
 def test_enter_on_a_problem_shows_its_task_or_all_that_it_is_about() -> None:
     model = still()
-    stale = [claim(model, f"s{n}", "w", "down", beats=(500 + n,)) for n in range(3)]
+    folded = [claim(model, f"s{n}", "w", "down", beats=(500 + n,)) for n in range(3)]
+    lone = claim(model, "lone", "v", "up", beats=(900,))
+    claim(model, "well", "v", "up")
     shown = Problems(model, CONFIG)
     shown.check.findings = (Finding("lock", "x.lock", "a lock without its claim"),)
 
@@ -50,10 +52,13 @@ def test_enter_on_a_problem_shows_its_task_or_all_that_it_is_about() -> None:
         assert isinstance(told, FilterAsked)
         assert (told.terms, told.view) == ("host=down", "stale")
         assert shown.cursor_task is None
+        assert shown.cursor_tasks == tuple(map(task_of, folded))
+        claim(model, "later", "w", "down", beats=(700,))
+        assert shown.cursor_tasks == tuple(map(task_of, folded)), "only what was painted"
         shown.step(1)
         told = await enter(app, pilot)
         assert isinstance(told, Inspected)
-        assert told.task == shown.cursor_task == task_of(stale[-1])
+        assert told.task == shown.cursor_task == task_of(lone)
         shown.go(-1)
         assert await enter(app, pilot) is None
         assert app.notices == ["a lock without its claim"]

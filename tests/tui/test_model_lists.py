@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dibs import Finding, Task
 from dibs.filters import parse
+from dibs_tui.ages import clock
 from dibs_tui.config import Config
+from dibs_tui.model.causes import Silence, together
 from dibs_tui.model.oldest import Oldest
 from dibs_tui.model.owners import Holder, held, holders, spread, terms
 from dibs_tui.model.problems import MOST, Group, Problem, count, problems
@@ -260,9 +266,65 @@ def test_a_host_of_which_nothing_is_heard_is_told_as_one() -> None:
     for n in range(3):
         claim(model, f"a{n}", f"w{n}", "down", beats=(500 + n,))
         claim(model, f"b{n}", f"v{n}", "half", beats=(500,) if n else (5,))
-    (host,) = by_rank(problems(model, CONFIG))[1]
+    claim(model, "c0", "w", "half", beats=(800,))
+    found = by_rank(problems(model, CONFIG))
+    moment, half, host = found[1]
+    assert (moment.id, moment.word) == ("2 hosts", "together")
     assert (host.id, host.word, host.terms) == ("down", "stopped", "host=down")
-    assert "3 claims" in host.reason
+    told = clock(NOW.fs - 500 * SECOND)
+    assert host.reason == f"{told} · 3 claims · oldest 8m20s · EXPIRED"
+    assert len(host.claims) == 3
+    assert (half.id, half.word) == ("half", "silent")
+    assert half.reason.endswith("1 other still beats")
+    assert 2 not in found, "what is told as one is not told again one by one"
+
+
+def test_claims_of_many_hosts_that_fell_silent_in_one_beat_period_are_told_as_one() -> None:
+    model = still()
+    names = {claim(model, f"a{n}", f"w{n}", f"h{n}", beats=(500 + 4 * n,)) for n in range(5)}
+    claim(model, "long-before", "v", "h1", beats=(900,))
+    found = by_rank(problems(model, CONFIG))
+    (moment,) = found[1]
+    told = clock(NOW.fs - 500 * SECOND)
+    assert (moment.id, moment.word, moment.terms) == ("5 hosts", "together", "state=stale")
+    reason = f"{told} · 5 claims · oldest 8m30s · EXPIRED: h0, h1, h2 and 2 more"
+    assert moment.reason == reason
+    assert set(moment.claims) == names
+    assert [problem.id for problem in found[2]] == ["long-before"]
+
+
+@pytest.mark.parametrize("apart", [30, 61])
+def test_claims_that_fell_silent_apart_are_told_one_by_one(apart: int) -> None:
+    model = still()
+    for n in range(5):
+        claim(model, f"a{n}", f"w{n}", f"h{n}", beats=(500 + apart * n,))
+    found = by_rank(problems(model, CONFIG))
+    assert 1 not in found
+    assert len(found[2]) == 5
+
+
+def test_the_claims_of_one_owner_on_many_hosts_are_told_as_one() -> None:
+    model = still()
+    for n in range(3):
+        claim(model, f"a{n}", "agent-7", f"h{n}", beats=(500 + 40 * n,))
+    (owner,) = by_rank(problems(model, CONFIG))[1]
+    assert (owner.id, owner.word, owner.terms) == ("agent-7", "silent", "owner=agent-7")
+    assert len(owner.claims) == 3
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 60), st.integers(1, 30)), max_size=12),
+)
+def test_a_moment_is_one_at_which_all_of_its_claims_can_have_stopped(
+    found: list[tuple[int, int]],
+) -> None:
+    silences = [Silence(b, b + p, "h", str(n)) for n, (b, p) in enumerate(found)]
+    groups = list(together(silences))
+    assert sorted(one for group in groups for one in group) == sorted(silences)
+    for group in groups:
+        assert max(one.beat for one in group) <= min(one.until for one in group)
+    for before, after in pairwise(groups):
+        assert min(one.until for one in before) < min(one.beat for one in after)
 
 
 def test_when_nobody_at_all_is_heard_the_storage_is_suspected_first() -> None:
@@ -270,7 +332,7 @@ def test_when_nobody_at_all_is_heard_the_storage_is_suspected_first() -> None:
     for n in range(4):
         claim(model, f"a{n}", "w", f"h{n % 2}", beats=(500,))
     first = problems(model, CONFIG)[0].problems[0]
-    assert (first.id, first.terms) == ("storage", "state=stale")
+    assert (first.id, first.terms, len(first.claims)) == ("storage", "state=stale", 4)
     claim(model, "b", "w", "h3")
     assert 0 not in by_rank(problems(model, CONFIG))
 
@@ -296,8 +358,8 @@ def test_a_group_lists_so_many_and_counts_them_all() -> None:
 
 def test_every_problem_has_a_key_of_its_own() -> None:
     model = still()
-    for n in range(4):
-        name = claim(model, f"a{n}", "w", f"h{n % 2}", beats=(500,))
+    for n in range(8):
+        name = claim(model, f"a{n}", f"w{n}", f"h{n // 4 * n}", beats=(500 + 100 * n,))
     found = [finding("record", name), finding("unreadable", name), finding("future", name)]
     put(model, f"a0.f3a3.w-{7:010X}.claimed")
     keys = [p.key for group in problems(model, CONFIG, found) for p in group.problems]

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from dibs_tui.watching import mounts
-from dibs_tui.watching.mounts import UNKNOWN, Mount, holding, kind, read, settle
+from dibs import mounts
+from dibs.mounts import UNKNOWN, Mount, holding, kind, read, settle
 from tests.filesystems.mounts import mounted, remount, tmpfs, why_not
 from tests.tui.hearing import passed_through
 
@@ -192,7 +192,7 @@ def test_a_mount_in_user_space_is_remote_and_may_hang(tmp_path: Path) -> None:
     with passed_through(tmp_path) as (place, _, pid):
         (place / "board").mkdir()
         (tmp_path / "link").symlink_to(place)
-        code = "import sys; from dibs_tui.watching.mounts import kind; print(kind(sys.argv[1]))"
+        code = "import sys; from dibs.mounts import kind; print(kind(sys.argv[1]))"
         os.kill(pid, signal.SIGSTOP)
         try:
             done = subprocess.run(

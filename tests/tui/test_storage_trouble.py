@@ -7,9 +7,11 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import termios
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
@@ -114,6 +116,40 @@ def test_a_board_of_a_newer_format_says_what_to_do(path: Path, tmp_path: Path) -
         shown.shows("task-2", "● live", seconds=NOTICED)
 
 
+def test_a_format_that_becomes_newer_locks_the_board_until_it_can_be_read(
+    path: Path, tmp_path: Path
+) -> None:
+    settings = path / ".dibs/board.toml"
+    before = settings.read_text()
+    with terminal(tmp_path, path) as shown:
+        shown.shows("task-2", "● live")
+        settings.write_text("format = 99\n")
+        shown.shows("NEWER", str(path), "pip install --upgrade dibs", seconds=NOTICED)
+        shown.lacks("task-2", seconds=1)
+        shown.send("X")
+        shown.shows("locked while the board cannot be seen")
+        settings.write_text(before)
+        recovered(shown, path, "NEWER")
+        shown.shows("task-2")
+
+
+def test_settings_that_are_no_settings_say_what_to_mend(path: Path, tmp_path: Path) -> None:
+    settings = path / ".dibs/board.toml"
+    with terminal(tmp_path, path) as shown:
+        shown.shows("task-2", "● live")
+        settings.write_text("ttl = 'soon'\n")
+        shown.shows("FOUL", str(path), "ttl must be", "Mend its settings", seconds=NOTICED)
+        settings.unlink()
+        recovered(shown, path, "FOUL")
+
+
+def test_the_head_says_how_things_are_from_the_first_row_on(path: Path, tmp_path: Path) -> None:
+    with terminal(tmp_path, path) as shown:
+        shown.shows("task-2")
+        shown.lacks("looking", seconds=0.25)
+        shown.shows("as of", "● live", seconds=0.5)
+
+
 def test_a_place_that_is_no_board_says_so(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.touch()
@@ -127,40 +163,87 @@ UNPRIVILEGED = ("setpriv", "--bounding-set", "-dac_override,-dac_read_search")
 """Root without the right to pass over permissions; everybody else has none."""
 
 
-def test_a_directory_that_denies_is_named_until_it_lets_in(path: Path, tmp_path: Path) -> None:
-    command: tuple[str | Path, ...] = (*DIBS, path)
-    if not os.geteuid():
-        if shutil.which("setpriv") is None:
-            pytest.skip("A DIRECTORY THAT DENIES WAS NOT TRIED: root needs setpriv for it")
-        command = (*UNPRIVILEGED, *command)
-    shown = Terminal(command, environment(tmp_path))
+def unprivileged(*argv: str | Path) -> tuple[str | Path, ...]:
+    """That command as somebody whom permissions hold back."""
+    if os.geteuid():
+        return argv
+    if shutil.which("setpriv") is None:
+        pytest.skip("WHAT IS DENIED WAS NOT TRIED: root needs setpriv for it")
+    return (*UNPRIVILEGED, *argv)
+
+
+@contextmanager
+def held_back(home: Path, path: Path) -> Iterator[Terminal]:
+    """The dashboard of somebody whom permissions hold back."""
+    shown = Terminal(unprivileged(*DIBS, path), environment(home), columns=200)
     try:
-        shown.shows("task-2", "● live")
-        path.chmod(0)
-        troubled(shown, "DENIED", str(path))
-        answers(shown)
-        path.chmod(0o755)
-        recovered(shown, path, "DENIED")
+        yield shown
     finally:
-        path.chmod(0o755)
+        for folder in ("", ".dibs", ".dibs/claims", ".dibs/journal", "done"):
+            (path / folder).chmod(0o755)
         shown.end()
+
+
+@pytest.mark.parametrize(
+    ("folder", "what"),
+    [("", "enter"), (".dibs", "enter"), (".dibs/claims", "enter"), ("done", "list")],
+)
+def test_what_denies_is_named_with_what_to_do_until_it_lets_in(
+    path: Path, tmp_path: Path, folder: str, what: str
+) -> None:
+    with held_back(tmp_path, path) as shown:
+        shown.shows("task-2", "● live")
+        place = path / folder
+        place.chmod(0 if what == "enter" else 0o111)
+        troubled(shown, "DENIED", f"{place}: permission denied", f"may not {what} it")
+        assert "chmod u+rwx it" in " ".join(shown.text.split())
+        assert "write" not in shown.text.replace("read-write", "")
+        if not folder:
+            answers(shown)
+        place.chmod(0o755)
+        recovered(shown, path, "DENIED")
 
 
 def test_a_directory_that_denies_from_the_start_has_a_card(path: Path, tmp_path: Path) -> None:
-    command: tuple[str | Path, ...] = (*DIBS, path)
-    if not os.geteuid():
-        if shutil.which("setpriv") is None:
-            pytest.skip("A DIRECTORY THAT DENIES WAS NOT TRIED: root needs setpriv for it")
-        command = (*UNPRIVILEGED, *command)
     path.chmod(0)
-    shown = Terminal(command, environment(tmp_path))
-    try:
-        shown.shows("DENIED", str(path), "permission")
+    with held_back(tmp_path, path) as shown:
+        shown.shows("DENIED", f"{path}: permission denied", "chmod u+rwx", "q leaves")
         path.chmod(0o755)
         shown.shows("task-2", "● live", seconds=NOTICED)
-    finally:
-        path.chmod(0o755)
-        shown.end()
+
+
+def test_one_frame_of_what_denies_is_one_line_that_helps(path: Path) -> None:
+    (path / ".dibs").chmod(0)
+    command = unprivileged(*DIBS, "--once", path)
+    done = subprocess.run(command, env=environment(path.parent), capture_output=True, text=True)
+    (path / ".dibs").chmod(0o755)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"dibs: {path}/.dibs: permission denied")
+    assert "may not enter it" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_why_it_polls_is_said(path: Path, tmp_path: Path) -> None:
+    (path / "failed").chmod(0o311)
+    with held_back(tmp_path, path) as shown:
+        shown.shows("DENIED")
+        (path / "failed").chmod(0o755)
+        (path / ".dibs/journal").chmod(0o311)
+        shown.shows("task-2", "polling", ".dibs/journal may not be read", seconds=NOTICED)
+
+
+@pytest.mark.parametrize("folder", ["", "failed", ".dibs/claims"])
+def test_a_board_that_cannot_be_changed_is_known_to_be_so(path: Path, folder: str) -> None:
+    asked = "import sys; from dibs_tui.rights import unwritable; print(unwritable(sys.argv[1]))"
+
+    def told() -> str:
+        command = unprivileged(sys.executable, "-c", asked, path)
+        return subprocess.check_output(command, env=environment(path.parent), text=True)
+
+    assert told() == "\n"
+    (path / folder).chmod(0o555)
+    assert told().startswith(f"{path / folder}: permission denied")
+    assert "may not write" in told()
 
 
 class Hanging:
@@ -218,6 +301,7 @@ def test_a_mount_that_hangs_never_stops_the_keyboard(
         troubled_while_hanging(shown, hanging.place)
         hanging.go_on()
         shown.lacks("NO ANSWER", NOTICED)
+        shown.shows("the storage stalled: no answer for", "Acts on many are locked.")
         verb(path, "add", "task-9")
         shown.shows("task-9", seconds=NOTICED)
 

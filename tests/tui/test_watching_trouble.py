@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from watchfiles._rust_notify import RustNotify
 
+from dibs.mounts import kind
 from dibs_tui.watching.events import Events, identity
-from dibs_tui.watching.mounts import kind
 from tests.tui.hearing import Hearing, away, listening, passed_through, soon
 
 QUEUE = Path("/proc/sys/fs/inotify/max_queued_events")
@@ -229,7 +229,7 @@ def test_a_folder_that_may_not_be_read_is_told(board_dir: Path) -> None:
         assert told == {
             "alive": False,
             "deaf": False,
-            "why": "a folder of the board may not be read",
+            "why": "the directory may not be read",
         }
 
 

@@ -1,4 +1,4 @@
-"""Times and rates as the board shows them: short, and coarser the older they are."""
+"""Times, rates and counts as the board shows them: short, and coarser the older they are."""
 
 from __future__ import annotations
 
@@ -43,6 +43,11 @@ def clock(at: float) -> str:
 def when(at: float) -> str:
     """The local date and time of a moment in seconds."""
     return _told("%Y-%m-%d %H:%M:%S", at, "no known time")
+
+
+def counted(count: int, what: str) -> str:
+    """So many of a thing, in the number that grammar wants: `1 host`, `2 hosts`."""
+    return f"{count:,} {what}" + ("" if count == 1 else "s")
 
 
 def rate(per_minute: float) -> str:

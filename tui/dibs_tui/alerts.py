@@ -11,10 +11,12 @@ from dibs_tui.text import clean
 
 if TYPE_CHECKING:
     from dibs_tui.config import Config
+    from dibs_tui.model.aftermath import Aftermath
     from dibs_tui.model.board import BoardModel
     from dibs_tui.model.seen import Seen, Status
 
 _CHARS = 120
+_BACK = "came back"
 
 
 class Alerts:
@@ -27,7 +29,8 @@ class Alerts:
         self._due = 0.0
         self._gathered: dict[str, int] = {}
         self._trouble = ""
-        self._back = 0
+        self._back: int | None = None
+        self._newest = ""
         self._running: list[subprocess.Popen[bytes]] = []
 
     def seen(self, seen: Seen, model: BoardModel) -> None:
@@ -35,9 +38,7 @@ class Alerts:
         if not model.whole or not seen.whole:
             return
         self._gather("stale", sum(verdict is not None for verdict in seen.stale.values()))
-        back = len(model.aftermath.back)
-        self._gather("came back", max(0, back - self._back))
-        self._back = back
+        self._hear_of_the_old(model.aftermath)
         self._gather("failed", sum(task.state == "failed" for task in seen.came))
 
     def tick(self, status: Status) -> None:
@@ -48,11 +49,20 @@ class Alerts:
             if status.trouble:
                 self._gather(f"storage {status.trouble}", 1)
         if self._gathered and time.monotonic() >= self._due:
-            words = ", ".join(f"{count} {what}" for what, count in self._gathered.items())
+            words = ", ".join(self._worded(*gathered) for gathered in self._gathered.items())
             self._gathered = {}
             if not self.muted:
                 self._due = time.monotonic() + self._config.alert_every
                 self._sound(words)
+
+    def _hear_of_the_old(self, aftermath: Aftermath) -> None:
+        """Holders that came back; whoever did so before the board was opened is no news."""
+        if self._back is not None:
+            self._gather(_BACK, aftermath.count - self._back)
+        self._back, self._newest = aftermath.count, aftermath.newest
+
+    def _worded(self, what: str, count: int) -> str:
+        return self._newest if (what, count) == (_BACK, 1) else f"{count} {what}"
 
     def _gather(self, what: str, count: int) -> None:
         if count:

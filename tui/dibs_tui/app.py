@@ -11,14 +11,17 @@ from functools import partial
 from textual import events
 from textual.app import App, SystemCommand
 from textual.binding import Binding
+from textual.markup import escape
 from textual.screen import Screen
 
 import dibs
 from dibs_tui import memory
 from dibs_tui.acting.hands import Hands
+from dibs_tui.acting.janitor import Janitor
 from dibs_tui.alerts import Alerts
 from dibs_tui.commands import COMMANDS, spelled
 from dibs_tui.config import Config
+from dibs_tui.crash import crashed, threads_tell
 from dibs_tui.keymap import check
 from dibs_tui.memory import Remembered
 from dibs_tui.messages import BoardSeen
@@ -51,6 +54,7 @@ class DibsApp(App[None]):
         *,
         wall: bool = False,
         terms: str = "",
+        reap: bool = False,
         remembered: Remembered | None = None,
     ) -> None:
         self.config = config or Config()
@@ -63,13 +67,14 @@ class DibsApp(App[None]):
         self.model = BoardModel(reader.tasks)
         self.wall = wall
         self.terms = terms
-        self.read_only = self.config.read_only or wall
+        self.read_only = reader.read_only = self.config.read_only or wall
         self.pane = self.remembered.pane
-        self.filter_ages = False
         host = dibs.this_host()
-        self.by = f"{host.user}@{host.name}"
-        self.where = clean(self.by)
+        self.by = host.signature
+        self.where = clean(f"{host.user}@{host.name}")
         self.hands = Hands()
+        self.janitor = Janitor(reader.open_board, self.by)
+        self.janitor.on = reap
         keys = check(self.config.keys, COMMANDS)
         self.commands = tuple(c._replace(keys=keys.get(c.id, c.keys)) for c in COMMANDS)
         self.alerts = Alerts(self.config, self._to_terminal, muted=self.remembered.muted)
@@ -97,6 +102,8 @@ class DibsApp(App[None]):
         """Note when keys come, so that a burst of them never acts."""
         if isinstance(event, events.Key):
             self.hands.pressed(event.time)
+        elif isinstance(event, events.MouseDown):
+            self.hands.used = True
         await super().on_event(event)
 
     def unlock(self) -> None:
@@ -105,17 +112,28 @@ class DibsApp(App[None]):
         self.set_timer(_UNLOCKED, lambda: self._lock(True))
 
     def _lock(self, locked: bool) -> None:
-        self.read_only = locked
+        self.read_only = self.reader.read_only = locked
         for head in self.query(Head):
             head.read_only = locked
         if self.board_screen is not None:
             self.board_screen.query_one(Head).read_only = locked
 
+    def _fatal_error(self) -> None:
+        """A fault is told in one line once the terminal is the shell's again, by `run`."""
+        self._close_messages_no_wait()
+
+    def _print_error_renderables(self) -> None:
+        self._exit_renderables.clear()
+
+    def part_failed(self, words: str) -> None:
+        """A thread of ours ended with a fault; called from that thread."""
+        self.call_later(self.notify, words, markup=False, severity="error", timeout=10)
+
     def on_board_seen(self) -> None:
         """The board screen owns the state, whichever screen is on top."""
         board = self.board_screen
-        if board is not None and board.is_mounted and board.take_all():
-            board.show()
+        if board is not None and board.is_mounted:
+            board.look()
 
     @property
     def board_screen(self) -> BoardScreen | None:
@@ -132,7 +150,9 @@ class DibsApp(App[None]):
             if command.group != "move":
                 key = f"  ({spelled(command.keys[0])})" if command.keys else ""
                 title = f"{command.title}{key}"
-                yield SystemCommand(title, command.text, partial(board.hand.do, command.id))
+                why = board.hand.operator.why_not(command)
+                text = f"{command.text} — {escape(clean(why))}" if why else command.text
+                yield SystemCommand(title, text, partial(board.hand.do, command.id))
 
     # What is remembered
 
@@ -190,15 +210,19 @@ class DibsApp(App[None]):
             driver.flush()
 
 
-def run(reader: Reader, config: Config, *, wall: bool = False, terms: str = "") -> int:
+def run(
+    reader: Reader, config: Config, *, wall: bool = False, terms: str = "", reap: bool = False
+) -> int:
     """Open the dashboard on a reader's board and stay until it is left."""
     from dibs_tui.leaving import leave_when_told
 
     sys.setswitchinterval(0.002)
-    app = DibsApp(reader, config, wall=wall, terms=terms)
-    with leave_when_told(app):
+    app = DibsApp(reader, config, wall=wall, terms=terms, reap=reap)
+    with leave_when_told(app), threads_tell(app.part_failed):
         app.run(mouse=config.mouse)
     reader.stop()
+    if app._exception is not None:
+        raise crashed(app._exception)
     code = app.return_code or 0
     if reader.is_alive() and reader.status.busy:  # the disk hangs, and so would the interpreter
         sys.stdout.flush()

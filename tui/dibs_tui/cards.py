@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from dibs_tui.ages import short
@@ -12,11 +13,15 @@ if TYPE_CHECKING:
     from dibs_tui.model.seen import Status
 
 _PATIENCE = 3.0
+_UNTRUE = ("newer", "foul")
+"""Trouble in which even rows seen before say nothing: how to read them has changed."""
+_TITLES = {"newer": "newer than this dibs", "foul": "foul settings"}
 _NEXT = {
-    "missing": "Make it, or give another directory: dibs init",
-    "denied": "Ask for permission to read it, or run as its user.",
-    "not a board": "Give the directory that holds the tasks.",
-    "newer": "Update dibs: pip install --upgrade dibs",
+    "missing": "Make a board there:  dibs -d {place} init",
+    "denied": "It is shown as soon as it may be read.",
+    "not a board": "Give the directory that holds the tasks:  dibs DIR",
+    "newer": "Update dibs:  pip install --upgrade dibs",
+    "foul": "Mend its settings, or take the file away: the defaults are good.",
     "failed": "The disk or its mount has a fault; the cause is above.",
 }
 
@@ -37,18 +42,22 @@ def trouble_of(status: Status, path: str, now: float) -> str:
     return ""
 
 
-def card_of(model: BoardModel, status: Status, trouble: str, path: str) -> str | None:
+def card_of(
+    model: BoardModel, status: Status, trouble: str, path: str, leave: str = "q"
+) -> str | None:
     """The words in place of the tables; None where there is something to show."""
     place = clean(path)
+    word = status.trouble
+    if word and (word in _UNTRUE or not status.fresh):
+        title = _TITLES.get(word, word).upper()
+        told = _NEXT[word].format(place=clean(quote(path)))
+        return "\n\n".join((title, clean(status.cause), told, f"Trying again; {leave} leaves."))
     if not status.fresh:
-        if status.trouble:
-            word, cause = status.trouble, clean(status.cause)
-            return f"{word.upper()}\n\n{cause}\n\n{_NEXT[word]}\n\nTrying again; q leaves."
-        return f"{trouble}\n\nq leaves." if trouble else f"Looking at {place} …"
+        return f"{trouble}\n\n{leave} leaves." if trouble else f"Looking at {place} …"
     if model.whole and not model.tasks and not trouble:
         return (
             f"EMPTY\n\nThere are no tasks in {place}\n\n"
-            f"Put one there:  dibs -d {place} add task-1\n"
-            f"or look at a living board:  dibs demo"
+            f"Put one there:  dibs -d {clean(quote(path))} add task-1\n"
+            "or look at a living board:  dibs demo"
         )
     return None

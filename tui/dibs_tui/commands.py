@@ -20,6 +20,8 @@ class Command(NamedTuple):
     footer: bool = False
     destructive: bool = False
     """It changes the board: its key must not be one that terminals or habits send by themselves."""
+    right: str = ""
+    """What the `[rights]` of the configuration call it."""
 
 
 def _commands() -> Iterator[Command]:
@@ -78,20 +80,30 @@ def _commands() -> Iterator[Command]:
     yield Command("back", ("escape",), "back", group, "Close, clear the filter, then the marks.")
 
     group = "act"
-    for ident, keys, title, text, footer in (
-        ("force-release", ("X",), "release", "Take a claim or a lock from its holder.", True),
-        ("requeue", ("R",), "requeue", "Let a failed, done or stale task wait again.", True),
-        ("park", ("P",), "park", "Set a task apart, where no worker takes it.", False),
-        ("raise", ("plus",), "raise", "A higher priority: it is taken sooner.", False),
-        ("lower", ("minus",), "lower", "A lower priority: it is taken later.", False),
-        ("undo", ("u", "z"), "undo", "Take back the last act, if it still can be.", False),
-    ):
-        yield Command(ident, keys, title, group, text, footer, destructive=True)
-    yield Command(
-        "requeue-list", (), "requeue a list", group,
-        "Paste ids; each is resolved to the exact name before anything is done.",
-        destructive=True,
-    )  # fmt: skip
+    for ident, keys, title, right, text in (
+        (
+            "force-release", ("X",), "release", "force_release",
+            "Take a claim or a lock from its holder.",
+        ),
+        ("requeue", ("R",), "requeue", "requeue", "Let a failed, done or stale task wait again."),
+        ("park", ("P",), "park", "park", "Set a task apart, where no worker takes it."),
+        ("raise", ("plus",), "raise", "prioritise", "A higher priority: it is taken sooner."),
+        ("lower", ("minus",), "lower", "prioritise", "A lower priority: it is taken later."),
+        ("matches", ("M",), "all matches", "", "Act on all that the filter lists, as one plan."),
+        ("undo", ("u", "z"), "undo", "undo", "Take back the last act, if it still can be."),
+        ("purge", ("D",), "purge", "purge", "Remove what was done long enough ago; counted first."),
+        ("forget", ("F",), "forget", "forget", "Free the id of a task that is gone."),
+        (
+            "requeue-list", (), "requeue a list", "requeue",
+            "Paste ids; each is resolved to the exact name before anything is done.",
+        ),
+        (
+            "reaping", (), "reaping", "reap",
+            "Let this dashboard give back what is stale, or let it be.",
+        ),
+    ):  # fmt: skip
+        footer = ident in ("force-release", "requeue")
+        yield Command(ident, keys, title, group, text, footer, destructive=True, right=right)
     yield Command("unlock", (), "unlock", group, "Leave the read-only mode for five minutes.")
     yield Command(
         "brake", (), "release the brake", group,

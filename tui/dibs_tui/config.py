@@ -15,6 +15,8 @@ from dibs.filters import seconds
 
 THEMES = ("dibs-dark", "dibs-light", "dibs-colourblind", "dibs-contrast")
 NOTIFY = ("off", "osc9", "osc777")
+RIGHTS = ("force_release", "requeue", "park", "prioritise", "undo", "purge", "forget", "reap")
+"""What may be allowed or not, each by itself."""
 _BYTES = 65_536
 
 
@@ -39,7 +41,7 @@ class Config(NamedTuple):
     """The same as a command with its arguments, run without a shell."""
     alert_every: float = 10
     """Seconds that lie between two alerts at least."""
-    poll: float = 2
+    poll: float = 1.5
     """Seconds between two looks where the file system tells of no changes."""
     still: float = 3
     """Seconds for which the order stands after the cursor was moved."""
@@ -51,6 +53,8 @@ class Config(NamedTuple):
     """The most tasks that one act may name."""
     mouse: bool = True
     """The terminal's own selection needs it off, or shift held."""
+    rights: Mapping[str, bool] = {}
+    """Which acts are allowed; one that is not named is."""
     keys: Mapping[str, tuple[str, ...]] = {}
     """By the id of a command: the keys that it has instead of its own."""
 
@@ -223,6 +227,14 @@ def _keys(value: object) -> Mapping[str, tuple[str, ...]]:
     return found
 
 
+def _rights(value: object) -> Mapping[str, bool]:
+    if not isinstance(value, Mapping) or not value.keys() <= set(RIGHTS):
+        raise ValueError
+    if not all(isinstance(allowed, bool) for allowed in value.values()):
+        raise ValueError
+    return dict(value)
+
+
 def _short(value: object) -> str:
     text = ascii(value)
     return text if len(text) <= 60 else f"{text[:59]}…"
@@ -254,5 +266,6 @@ _RULES: dict[str, tuple[str, Callable[[object], object]]] = {
     "failing_again": _number(1, 999_999_999),
     "bulk_limit": _number(1, 1_000_000),
     "mouse": _TRUTH,
+    "rights": (f"a table of true or false for {', '.join(RIGHTS)}", _rights),
     "keys": ('a table of commands, each with a key such as "f6" or a list of keys', _keys),
 }

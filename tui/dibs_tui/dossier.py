@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from dibs import Board, Changed, DibsError, Event, Facts, Task, Verdict
+from dibs import Board, Changed, DibsError, Event, Evidence, Facts, Task, Verdict
 from dibs_tui import payload
 from dibs_tui.payload import Payload
 
@@ -34,7 +34,12 @@ class Dossier(NamedTuple):
     board: str = ""
     """The board's path."""
     facts: Facts | None = None
-    verdict: Verdict | None = None
+    evidence: Evidence | None = None
+    """What is known of its holder, where somebody holds it."""
+    beside: tuple[Facts, ...] = ()
+    """Claims that may share its host."""
+    cadence: float = 0.0
+    """The usual seconds between two of its beats; 0 where too few were seen."""
     payload: Payload | None = None
     gone: bool = False
     """Its exact name was not there."""
@@ -47,6 +52,11 @@ class Dossier(NamedTuple):
     """How many more there are, before those."""
     trouble: str = ""
     """Why a part could not be found out."""
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The evidence in a word."""
+        return self.evidence.verdict if self.evidence is not None else None
 
 
 def look_up(board: Board, known: Dossier, *, briefly: bool = False) -> Iterator[Dossier]:
@@ -72,9 +82,11 @@ def _tried(step: Callable[[Board, Dossier], Dossier], board: Board, known: Dossi
 def _claim(board: Board, known: Dossier) -> Dossier:
     if not known.task.live:
         return known
-    facts = board.facts(known.task)
-    verdict = board.judge(facts) if facts is not None else None
-    return known._replace(facts=facts or known.facts, verdict=verdict)
+    try:
+        evidence = board.evidence(known.task, known.beside, known.cadence)
+    except Changed:
+        return known._replace(evidence=None)
+    return known._replace(facts=evidence.facts, evidence=evidence)
 
 
 def _content(board: Board, known: Dossier) -> Dossier:

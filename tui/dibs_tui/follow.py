@@ -7,11 +7,17 @@ from __future__ import annotations
 
 import gc
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from heapq import heapify, heappop, heappush, nsmallest
 from typing import Any
 
 from dibs import Board, Event, Facts, Sample, Task, Verdict, View
+from dibs.clock import SECOND
+from dibs.fitness import grain
+from dibs.names import read_any
+from dibs_tui.model.aftermath import BROKEN
 from dibs_tui.model.seen import Seen
 from dibs_tui.watching.events import FOLDERS
 
@@ -25,6 +31,8 @@ _OLDEST = 1000
 _SLICE = 2000
 _HISTORY = 1800.0
 _QUICK = 0.1
+_WATCHED = 200
+"""So many claims that were broken are looked for in each pass where nothing is heard of them."""
 
 
 class Follower:
@@ -36,6 +44,8 @@ class Follower:
         self.exact = True
         self.on_touch: Callable[[], None] = lambda: None
         """Called before the clock is read by touching the probe: the touch should be heard."""
+        self.touching = 0.0
+        """Since when a touch has had no answer, on the monotonic clock; 0 while none is made."""
         self._board = board
         self._report = report
         self._view = view
@@ -47,6 +57,7 @@ class Follower:
         self._untold_stale: dict[str, Verdict | None] = {}
         self._ends: list[tuple[int, str]] = []
         self._beaten: set[str] = set()
+        self._broken: deque[str] = deque(maxlen=_WATCHED)
         self._read_upto: dict[str, int] = {}
         self._news = True
         self._now = Sample(0, 0)
@@ -55,6 +66,12 @@ class Follower:
         self._sweep: list[str] = []
         self._sweep_cost = 0.0
         self._ages: list[tuple[int, str]] = []
+        self._grain = self._readings = 0
+
+    @property
+    def whole_seconds(self) -> bool:
+        """Whether the file system's clock has shown nothing finer, in more than one reading."""
+        return self._readings > 1 and self._grain >= SECOND
 
     def begin(self) -> None:
         """Tell the board itself first."""
@@ -143,7 +160,8 @@ class Follower:
             self._stale.pop(task.name, None)
         if not self._now.boot:
             self._read_clock()
-        self._look_at(task for task in came if task.live)
+        if self._view.live:
+            self._look_at(task for task in came if task.live)
         since = self._view.since(t.name for t in came if not t.live) if len(came) < 200 else {}
         self._report(self._seen(events=events, since=since, came=came, went=went, whole=whole))
 
@@ -168,10 +186,15 @@ class Follower:
     def _due_claims(self, start: float) -> list[Task]:
         """The claims to look at now: beaten, perhaps silent for too long, or all now and then."""
         live = self._view.live
+        if not self.live:
+            self._beaten.update(self._broken)
         over = [
             stem for stem in self._beaten if not {f"{stem}.claimed", f"{stem}.held"} & live.keys()
         ]
         self._ghosts = tuple(self._view.lone(over))
+        for stem in self._ghosts:
+            with suppress(ValueError):  # it is told once
+                self._broken.remove(stem)
         if start - self._claims_at >= (_AGAIN if self.live else 0.0):
             self._beaten.clear()
             return list(live.values())
@@ -208,8 +231,14 @@ class Follower:
 
     def _read_clock(self) -> None:
         self.on_touch()
-        start = time.monotonic()
-        self._now, self.exact = self._view.now(self._facts.values())
+        self.touching = start = time.monotonic()
+        try:
+            self._now, self.exact = self._view.now(self._facts.values())
+        finally:
+            self.touching = 0.0
+        if self.exact:
+            self._grain = grain((self._grain, self._now.fs))
+            self._readings += 1
         self._clock_at = time.monotonic()
         self._probe = self._clock_at - start
 
@@ -220,11 +249,22 @@ class Follower:
         journal = self._board.journal
         self._read_upto = journal.ends()
         self._news = False
-        return tuple(journal.recent(self._now.fs / 1e9 - _HISTORY))
+        events = journal.recent(self._now.fs / 1e9 - _HISTORY)
+        self._watch(events)
+        return tuple(events)
 
     def _events(self) -> list[Event]:
         self._news = False
-        return self._board.journal.follow(self._read_upto)
+        events = self._board.journal.follow(self._read_upto)
+        self._watch(events)
+        return events
+
+    def _watch(self, events: Iterable[Event]) -> None:
+        """Note which claims were broken: a record of one that comes to be again is a beat."""
+        for event in events:
+            task = read_any(event.src) if event.verb in BROKEN else None
+            if task is not None and task.live:
+                self._broken.append(task.stem)
 
     # What has waited longest
 

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import dibs
-from dibs import Board, DibsError
+from dibs import Board, DibsError, ReadOnly
 from dibs.cli.grammar import EXITS, Parser, common, leading, namespace
 from dibs.cli.say import Voice
 from dibs.filters import parse
-from dibs_tui.config import Config, load
+from dibs_tui.config import BadConfig, Config, load
 
 _TEXT = "Look at a board: live on a terminal, else one frame of plain text."
 
@@ -41,11 +41,16 @@ def look(argv: Sequence[str]) -> int:
         return 0
     except KeyboardInterrupt:
         return 130
+    except Exception as error:  # a fault of ours, and no traceback helps who looks at a board
+        from dibs.cli.refusal import tell
+        from dibs_tui.crash import crashed
+
+        return tell(voice, crashed(error))
 
 
 def paths(argv: Sequence[str]) -> int:
     """Where the dashboard's own files lie, and where each of its settings came from."""
-    from dibs_tui import config, memory
+    from dibs_tui import config, crash, memory
 
     voice = Voice(json="--json" in argv)
     try:
@@ -54,7 +59,8 @@ def paths(argv: Sequence[str]) -> int:
         from dibs.cli.refusal import tell
 
         return tell(voice, error)
-    for key, path in (("config", config.path()), ("view", memory.path())):
+    places = (("config", config.path()), ("view", memory.path()), ("fault", crash.path()))
+    for key, path in places:
         voice.result(f"{key:<10} {path}", {"key": key, "path": path})
     for key, value, source in config.described(found, sources):
         fields = {"key": key, "value": value, "from": source}
@@ -88,14 +94,20 @@ def _once(args: argparse.Namespace, config: Config) -> int:
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:  # closed by the shell
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    board = dibs.open(args.dir)
-    if args.json:
-        import json
+    try:
+        board = dibs.open(args.dir)
+        if args.json:
+            import json
 
-        print(json.dumps(as_json(board, args.filter, config)))
-    else:
-        width = shutil.get_terminal_size((100, 24)).columns
-        print(frame(board, width=width, terms=args.filter), end="")
+            text = f"{json.dumps(as_json(board, args.filter, config))}\n"
+        else:
+            width = shutil.get_terminal_size((100, 24)).columns
+            text = frame(board, width=width, terms=args.filter)
+    except ReadOnly as error:
+        from dibs_tui.rights import denied
+
+        raise ReadOnly(denied(error, os.path.abspath(args.dir))) from None
+    print(text, end="")
     if sys.stdout is not None:
         sys.stdout.flush()
     return 0
@@ -132,17 +144,29 @@ def _live(
     args: argparse.Namespace,
     config: Config,
     path: str,
-    opened: Callable[[str], Board] = dibs.open,
+    opened: Callable[..., Board] = dibs.open,
 ) -> int:
     from dibs_tui.reader import Reader
 
-    reader = Reader(os.path.abspath(path), poll=config.poll, open_board=opened)
+    read_only = config.read_only or args.wall
+    if args.reap:
+        _may_reap(config, read_only=read_only)
+    reader = Reader(os.path.abspath(path), poll=config.poll, open_board=opened, read_only=read_only)
     gc.disable()  # until the first frame: everything made until then stays
     reader.start()  # it looks at the board while the screen is still being imported
     from dibs_tui.app import run
 
     with _drawn_on_the_terminal():
-        return run(reader, config, wall=args.wall, terms=" ".join(args.filter))
+        terms = " ".join(args.filter)
+        return run(reader, config, wall=args.wall, terms=terms, reap=args.reap)
+
+
+def _may_reap(config: Config, *, read_only: bool) -> None:
+    """Refuse a janitor that could not do anything."""
+    if read_only:
+        raise BadConfig("--reap: the board is only read; leave --read-only and --wall out")
+    if not config.rights.get("reap", True):
+        raise BadConfig("--reap: not allowed: reap = false in [rights] of config.toml")
 
 
 def _flags(args: argparse.Namespace) -> dict[str, object]:
@@ -163,6 +187,7 @@ def _parsed(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--once", action="store_true", help="one frame as text, then end")
     parser.add_argument("--wall", action="store_true", help="large, read-only, for a wall")
     parser.add_argument("--read-only", action="store_true", help="nothing can be acted on")
+    parser.add_argument("--reap", action="store_true", help="give back what is stale")
     parser.add_argument("--theme", metavar="T", help="dibs-dark, dibs-light, dibs-colourblind, …")
     if demo:
         parser.add_argument("--seed", action="store_true", help="a still life, without workers")

@@ -6,6 +6,7 @@ every trouble. It tells what it finds as `Seen`, and how it fares as `Status`.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -15,23 +16,23 @@ from threading import Event, Thread
 import dibs
 from dibs import BoardMissing, DibsError, NotABoard, ReadOnly, Task, View
 from dibs.clock import PROBE
+from dibs.mounts import kind
+from dibs.store import CLAIMS, TOML
 from dibs_tui.follow import Follower
 from dibs_tui.model.seen import Seen, Status
-from dibs_tui.watching.events import Events, identity
-from dibs_tui.watching.mounts import kind
+from dibs_tui.rights import denied, unreadable, unwritable
+from dibs_tui.watching.events import Events, identity, stamp
 
 _EVERY = 1.0
 """Seconds between two passes while nothing is heard."""
+_RIGHTS = 10.0
+"""Seconds between two looks at what this user may change."""
 _HEARD = 3.0
 """Seconds within which our own touch of the probe must be heard, or nothing is."""
 _DRAWN = 10.0
 """Seconds for which the first frame may take; only then the thread goes on without it."""
-_RETRY = (0.5, 1.0, 2.0)
-_TROUBLES: dict[type[DibsError], str] = {
-    BoardMissing: "missing",
-    NotABoard: "not a board",
-    ReadOnly: "denied",
-}
+_RETRY = (0.1, 0.5, 1.0, 2.0)
+"""Seconds until the board is opened again: at once if it is another, else ever more patiently."""
 
 
 class Reader(Thread):
@@ -41,29 +42,36 @@ class Reader(Thread):
         self,
         path: str,
         *,
-        poll: float = 2.0,
-        open_board: Callable[[str], dibs.Board] = dibs.open,
+        poll: float = 1.5,
+        open_board: Callable[..., dibs.Board] = dibs.open,
+        read_only: bool = False,
     ) -> None:
         super().__init__(name="dibs-reader", daemon=True)
         self.path = path
         self.status = Status()
         self.tasks: dict[str, Task] = {}
         """The picture itself; changed by this thread only."""
+        self.read_only = read_only
+        """Whether boards are opened so that the core refuses every act."""
         self.board: dibs.Board | None = None
         self.boottime: Callable[[], int] | None = None
+        self.touching: Callable[[], float] = lambda: 0.0
+        """Since when a touch of the probe has had no answer; 0 while none is made."""
         self.found: SimpleQueue[Seen] = SimpleQueue()
         """What was found and nobody has taken over yet."""
         self.drawn = Event()
         """Set once what was found first is on the screen: until then the rest of it waits."""
         self.notify: Callable[[], object] = lambda: None
-        """Called in this thread whenever something was found."""
+        """Called in this thread whenever something was found, or it fares differently."""
         self._poll = poll
         self._open = open_board
         self._inbox: SimpleQueue[tuple[str, Iterable[str]]] = SimpleQueue()
         self._events: Events | None = None
         self._mount = kind(path)
         self._ended = False
-        self._wanted: set[str] = set()
+        self._tries = 0
+        self._rights_at = 0.0
+        self._unwritable = ""
 
     # Called from any thread
 
@@ -73,7 +81,10 @@ class Reader(Thread):
 
     def open_board(self) -> dibs.Board:
         """The board opened anew, for a thread of one's own."""
-        return self._open(self.path)
+        board = self._open(self.path, read_only=self.read_only)
+        if self.board is not None:  # a dialog must not know less of the clock than the list does
+            board.trust(self.board)
+        return board
 
     def refresh(self) -> None:
         """Look at everything again now."""
@@ -91,8 +102,8 @@ class Reader(Thread):
 
     def run(self) -> None:
         """Follow the board until stopped, through every trouble."""
-        tries = 0
         while not self._ended:
+            self._tries += 1
             try:
                 self._follow()
             except DibsError as error:
@@ -102,17 +113,19 @@ class Reader(Thread):
             if self._events is not None:
                 self._events.stop()
                 self._events = None
-            self._rest(_RETRY[min(tries, len(_RETRY) - 1)])
-            tries = 0 if not self.status.trouble else tries + 1
+            self._rest(_RETRY[min(self._tries, len(_RETRY) - 1)])
 
     def _follow(self) -> None:
         """Open the board and follow it until it fails or is replaced."""
         self._busy(True)
-        self.board = board = self._open(self.path)
+        before = self._which()
+        self.board = board = self.open_board()
         follower = Follower(board, self._tell, self._picture(board))
-        before = identity(self.path)
+        self.touching = lambda: follower.touching
+        self._refuse_denied()
         follower.begin()
-        self._busy(False, follower)
+        if not self.status.trouble:  # else it ends when all of the board was seen
+            self._busy(False, follower)
         if self.tasks:
             self.drawn.wait(_DRAWN)
         self._busy(True)
@@ -125,12 +138,29 @@ class Reader(Thread):
         while not self._ended:
             self._attend(follower)
             self._busy(True)
-            if identity(self.path) != before:
+            if self._which() != before:
                 self._busy(False)
+                self._tries = 0
                 return
+            self._refuse_denied()
             follower.live = self._live()
             follower.look()
+            self._tries = 0
             self._busy(False, follower)
+
+    def _which(self) -> tuple[object, object]:
+        """Which board this is, and which settings it has: it is opened anew for others."""
+        return identity(self.path), stamp(os.path.join(self.path, TOML))
+
+    def _refuse_denied(self) -> None:
+        """A look at claims passes over what it may not read, as if nothing were there."""
+        place = os.path.join(self.path, CLAIMS)
+        try:
+            os.stat(os.path.join(place, "."))
+        except PermissionError as error:
+            raise ReadOnly(unreadable(place) or str(error)) from None
+        except OSError:
+            pass  # none has been made yet, or the next look says what is wrong
 
     def _picture(self, board: dibs.Board) -> View:
         """A view that goes on from what was known before the trouble."""
@@ -177,8 +207,12 @@ class Reader(Thread):
         if self._mount.network:
             return f"{self._mount.fstype} tells nothing of what others change"
         if self._events is None:
-            return "not yet listening"
+            return ""
         return self._events.why or ("no change is heard here" if self._events.deaf else "")
+
+    def _traits(self, follower: Follower) -> tuple[str, ...]:
+        network = (self._mount.kind,) if self._mount.network else ()
+        return (*network, "whole seconds") if follower.whole_seconds else network
 
     def _busy(self, busy: bool, follower: Follower | None = None) -> None:
         status = self.status._replace(busy=time.monotonic() if busy else 0.0)
@@ -186,16 +220,27 @@ class Reader(Thread):
             live = self._live()
             status = status._replace(
                 fresh=time.monotonic(), live=live, why_polling="" if live else self._why_polling(),
-                writable=follower.exact, trouble="", cause="",
-                every=_EVERY if live else self._poll,
+                why_read_only=self._why_read_only(), trouble="", cause="",
+                every=_EVERY if live else self._poll, traits=self._traits(follower),
             )  # fmt: skip
-        self.status = status
+        self._fare(status)
 
     def _tell_trouble(self, error: DibsError) -> None:
-        word = _TROUBLES.get(type(error), "failed")
-        if word == "not a board" and "update dibs" in str(error):
-            word = "newer"
-        self.status = self.status._replace(busy=0.0, live=False, trouble=word, cause=str(error))
+        word, cause = trouble(error, self.path)
+        self._fare(self.status._replace(busy=0.0, live=False, trouble=word, cause=cause))
+
+    def _why_read_only(self) -> str:
+        """Looked up now and then: each look asks the disk about many folders."""
+        now = time.monotonic()
+        if not self._rights_at or self.status.trouble or now - self._rights_at > _RIGHTS:
+            self._rights_at, self._unwritable = now, unwritable(self.path)
+        return self._unwritable
+
+    def _fare(self, status: Status) -> None:
+        anew = status.kind != self.status.kind
+        self.status = status
+        if anew:
+            self.notify()
 
     def _rest(self, seconds: float) -> None:
         with suppress(Empty):
@@ -204,3 +249,20 @@ class Reader(Thread):
                 what, _ = self._inbox.get(timeout=max(0.0, until - time.monotonic()))
                 if what == "refresh":
                     return
+
+
+def trouble(error: DibsError, path: str) -> tuple[str, str]:
+    """The kind of trouble in a word, and its cause in a line with the path."""
+    cause = str(error)
+    match error:
+        case BoardMissing():
+            return "missing", cause
+        case NotABoard() if "update dibs" in cause:
+            return "newer", cause
+        case NotABoard() if TOML in cause:
+            return "foul", cause
+        case NotABoard():
+            return "not a board", cause
+        case ReadOnly():
+            return "denied", denied(error, path)
+    return "failed", cause

@@ -12,8 +12,22 @@ from dibs_tui.aside import aside
 from dibs_tui.text import clean
 
 if TYPE_CHECKING:
+    from textual.app import App
+
     from dibs import Task
     from dibs_tui.hand import Hand
+
+
+def open_address(app: App[None], metadata: str) -> str:
+    """Open the address in a claim's metadata; the words for what was done."""
+    address = address_in(metadata)
+    if not address:
+        return "there is no http address in its metadata"
+    if not any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")):
+        app.copy_to_clipboard(address)  # a browser here would take the terminal
+        return f"there is no display here; copied {clean(address)}"
+    aside(lambda: app.open_url(address))
+    return f"opened {clean(address)}"
 
 
 class Taking:
@@ -26,18 +40,10 @@ class Taking:
         task = self._hand.task()
         if task is None:
             return "there is no task under the cursor"
-        address = address_in(self._hand.screen.model.entry(task).metadata)
-        if not address:
-            return "there is no http address in its metadata"
-        app = self._hand.screen.app
-        if not any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")):
-            app.copy_to_clipboard(address)  # a browser here would take the terminal
-            return f"there is no display here; copied {clean(address)}"
-        aside(lambda: app.open_url(address))
-        return f"opened {clean(address)}"
+        return open_address(self._hand.screen.app, self._hand.screen.model.entry(task).metadata)
 
     def _copy(self) -> str | None:
-        return self._put(lambda task: task.stem if task.live and not task.plain else task.name)
+        return self._put(lambda task: self._hand.screen.model.entry(task).claim)
 
     def _copy_id(self) -> str | None:
         return self._put(lambda task: task.id)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections import Counter
 from typing import TYPE_CHECKING
 
 from dibs.cli.boards import board_of, say_task
-from dibs.errors import BadName, Changed, DibsError, NotExact, Uncertain
+from dibs.errors import BadName, Changed, DibsError, NotExact, Uncertain, UnknownId
 
 if TYPE_CHECKING:
     from dibs.board import Board
@@ -92,8 +93,22 @@ def prioritise(voice: Voice, args: argparse.Namespace) -> int:
 
 
 def undo(voice: Voice, args: argparse.Namespace) -> int:
-    """Take back the last act that the journal tells of, if nothing has moved since."""
-    say_task(voice, "undone", board_of(args).undo(args.id))
+    """Take back exactly the act that made one name of another, if nothing has moved since."""
+    from dibs.names import read_any
+
+    board = board_of(args)
+    task = read_any(args.name) if args.name else None
+    event = board.undoable(task.id if task is not None else args.name)
+    if event is None:
+        raise UnknownId("there is no act to take back: the journal tells of none since the last")
+    dashes = ["--"] if "-" in (event.dst[0], event.src[0]) else []
+    line = shlex.join(["dibs", "undo", *dashes, event.dst, event.src])
+    last = f"the last act is the {event.verb} of {event.id!a} by {event.by}: `{line}` takes it back"
+    if args.before is None:
+        raise NotExact(f"an act is named by what it made, and of what; {last}")
+    if (event.dst, event.src) != (args.name, args.before):
+        raise Changed(f"nothing was done; {last}", args.name, board.find(event.id))
+    say_task(voice, "undone", board.undo(event))
     return 0
 
 

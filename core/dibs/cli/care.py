@@ -55,6 +55,8 @@ def _reap_one(voice: Voice, board: Board, args: argparse.Namespace) -> int:
 
 def check(voice: Voice, args: argparse.Namespace) -> int:
     """Tell of everything that is not as it should be, and mend what can be."""
+    if args.probe or args.peer:
+        return _probe(voice, args)
     board = board_of(args)
     findings = board.repair() if args.repair else board.check()
     for finding in findings:
@@ -72,6 +74,28 @@ def check(voice: Voice, args: argparse.Namespace) -> int:
     if not findings:
         voice.words("nothing amiss")
     return 6 if findings else 0
+
+
+def _probe(voice: Voice, args: argparse.Namespace) -> int:
+    """Tell what the directory can do, by doing it, and what that comes to."""
+    from dibs.fitness import trouble, verdict
+    from dibs.probe import probe
+
+    if args.repair or not args.probe:
+        raise BadName("--peer goes with --probe, and --repair with neither")
+    board = board_of(args)
+    lines = []
+    for line in probe(board.path, args.peer or ""):
+        lines.append(line)
+        voice.result(
+            f"{line.ability:<12} {line.grade:<4}  {line.text}",
+            {"ability": line.ability, "grade": line.grade, "text": line.text, **line.figures},
+        )
+        sys.stdout.flush()
+    found = verdict(lines)
+    wrong = trouble(found, board.settings.ttl)
+    voice.result(wrong or found.text, {**found._asdict(), "text": wrong or found.text})
+    return 6 if wrong else 0
 
 
 def purge(voice: Voice, args: argparse.Namespace) -> int:

@@ -64,9 +64,9 @@ VERBS = {
     ),
     "park": Verb("act", "act:park", "waiting reason", "set a task apart, where nobody takes it"),
     "prioritise": Verb("act", "act:prioritise", "waiting level", "another place in the queue"),
-    "undo": Verb("act", "act:undo", "id?", "take back the last act, if it still can be"),
+    "undo": Verb("act", "act:undo", "became? before?", "take back an act, if it still can be"),
     "reap": Verb("care", "care:reap", "claim? reason every", "give back what fell silent"),
-    "check": Verb("care", "care:check", "repair", "find what is half done or nobody's"),
+    "check": Verb("care", "care:check", "repair probe peer", "find what is half done or nobody's"),
     "purge": Verb("care", "care:purge", "done! older!", "remove the payloads of done tasks"),
     "forget": Verb("care", "care:forget", "id", "free the id of a task that is gone"),
     "paths": Verb("care", "look:paths", "", "where everything lies"),
@@ -102,6 +102,12 @@ OPTIONS: dict[str, Add] = {
     ),
     "ended?": lambda p: p.add_argument(
         "name", metavar="NAME", nargs="?", help="the exact name, as printed"
+    ),
+    "became?": lambda p: p.add_argument(
+        "name", metavar="NAME", nargs="?", help="the exact name that the act made"
+    ),
+    "before?": lambda p: p.add_argument(
+        "before", metavar="BEFORE", nargs="?", help="the exact name that it was before"
     ),
     "waiting": lambda p: p.add_argument("name", metavar="NAME", help="the exact name, as printed"),
     "owner": lambda p: p.add_argument(
@@ -155,6 +161,12 @@ OPTIONS: dict[str, Add] = {
         "--every", metavar="S", type=_seconds, help="again and again"
     ),
     "repair": lambda p: p.add_argument("--repair", action="store_true", help="mend what can be"),
+    "probe": lambda p: p.add_argument(
+        "--probe", action="store_true", help="try what the directory can do"
+    ),
+    "peer": lambda p: p.add_argument(
+        "--peer", metavar="PATH", help="with --probe: another path to the same directory"
+    ),
     "done!": lambda p: p.add_argument("--done", action="store_true", required=True),
     "older!": lambda p: p.add_argument("--older-than", metavar="AGE", type=_seconds, required=True),
     "prometheus": lambda p: p.add_argument("--prometheus", action="store_true", help="as metrics"),

@@ -11,6 +11,7 @@ from dibs.cli.boards import board_of
 from dibs.cli.say import age, fields_of
 from dibs.errors import BadName, DibsError, UnknownId
 from dibs.filters import parse
+from dibs.journal import INTENT, REFUSED, ROTATED, unanswered
 
 if TYPE_CHECKING:
     from dibs.board import Board
@@ -97,7 +98,8 @@ def log(voice: Voice, args: argparse.Namespace) -> int:
     board = board_of(args)
     seen: dict[str, int] = {}
     while True:
-        for event in board.journal.follow(seen):
+        events = board.journal.follow(seen)
+        for event in events if voice.json else unanswered(events):
             if args.id in (None, event.id):
                 voice.result(_event(event), event._asdict())
         if not args.follow:
@@ -155,7 +157,11 @@ def paths(voice: Voice, args: argparse.Namespace) -> int:
 def _event(event: Event) -> str:
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(event.at))
     what = f"{event.src or '-'} → {event.dst or '-'}"
-    if event.verb == "refused":
+    if event.verb == REFUSED:
         what = f"{event.src} was lost before its {event.reason or 'holder came back'}"
         return f"{when} {event.verb:<13} {event.id}  {what}  {event.by}"
+    if event.verb == INTENT:
+        what += "  no outcome is told: it crashed, or is still at it"
+    if event.verb == ROTATED:
+        what = event.src
     return f"{when} {event.verb:<13} {event.id}  {what}  {event.by}  {event.reason}".rstrip()

@@ -15,8 +15,15 @@ if TYPE_CHECKING:
 
 def init(voice: Voice, args: argparse.Namespace) -> int:
     """Make a board, or find that it is one."""
+    from dibs.fitness import trouble
+    from dibs.probe import quick
+
     board = board_of(args, create=True)
-    voice.result(board.path, {"status": "ready", "board": board.path})
+    warning = trouble(quick(board.path), board.settings.ttl)
+    fields = {"warning": warning} if warning else {}
+    voice.result(board.path, {"status": "ready", "board": board.path, **fields})
+    if warning:
+        voice.words(f"{warning} (`dibs check --probe` tells more)")
     return 0
 
 

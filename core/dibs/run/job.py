@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 GRACE = 5.0
 """Seconds, at most, that the command may take to end when it is asked to."""
-_PUMPED = 1.0
+_JOINED = 1.0
+"""Seconds to wait for a thread that should be at its end."""
 
 
 class Orders(NamedTuple):
@@ -182,7 +183,7 @@ class Job:
         if self._process.returncode is not None:
             return True
         if not self._ending.over():
-            if boottime() < self._keeper.lease.over:
+            if boottime() < self._keeper.lease.over or not self._ending.left:
                 return False
             left = " ".join(map(str, self._ending.left))
             self._orders.events.complain(f"these processes cannot be ended: {left}")
@@ -194,7 +195,7 @@ class Job:
             os.killpg(self.pid, signal.SIGKILL)  # whoever forked faster than we could read
         self._process.wait()
         if self._pump is not None:
-            self._pump.join(_PUMPED)
+            self._pump.join(_JOINED)
         return True
 
     def _settle(self) -> int | None:
@@ -245,6 +246,10 @@ class Job:
 
     def _give_up(self, stop: DibsError) -> int:
         """The claim is lost, or nobody can tell: touch nothing."""
+        # After a stop the beat that is overdue finds out which, and leaves its trace for operators.
+        self._keeper.join(_JOINED)
+        if isinstance(self._keeper.error, Lost):
+            stop = self._keeper.error
         self._keeper.end()
         self.outcome = "lost" if isinstance(stop, Lost) else "uncertain"
         self._orders.events.tell(self.outcome, self.claim, reason=str(stop))

@@ -18,7 +18,9 @@ class Later(Disk):
 
     def stat(self, path: str) -> Stat:
         found = super().stat(path)
-        return found._replace(mtime=found.mtime + self._on) if path == PROBE else found
+        if path != PROBE:
+            return found
+        return found._replace(mtime=found.mtime + self._on, ctime=found.ctime + self._on)
 
     def boottime(self) -> int:
         return super().boottime() + self._on

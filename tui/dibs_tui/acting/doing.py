@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from functools import partial
 from threading import Event
 from typing import NamedTuple
 
@@ -20,27 +22,56 @@ class Outcome(NamedTuple):
     text: str
 
 
-def judged(board: Board, sights: Iterable[Sight], others: Iterable[Facts] = ()) -> Iterator[Item]:
-    """Each sight with what the disk says of it now; `others` are claims that may share its host."""
-    others = tuple(others)
+def judged(
+    board: Board,
+    sights: Sequence[Sight],
+    others: Iterable[Facts] = (),
+    cadence: float | None = None,
+) -> Iterator[Item]:
+    """Each sight with what the disk says of it now; `others` are claims that may share its host.
+
+    `cadence`: the usual seconds between two beats of the one claim, where somebody watched them.
+    Of many only the verdict is found out: their proofs are shown one by one.
+    """
+    if len(sights) == 1:
+        weigh = partial(_proved, board, others=tuple(others), cadence=cadence)
+        yield _judged(board, sights[0], weigh)
+        return
+    listed = board.view()
+    listed.scan()
     for sight in sights:
-        yield _judged(board, sight, others)
+        yield _judged(board, sight, partial(_weighed, board), listed.tasks)
 
 
-def _judged(board: Board, sight: Sight, others: tuple[Facts, ...]) -> Item:
+_Weighing = Callable[[Task, Facts], tuple[Verdict, tuple[str, ...]]]
+
+
+def _proved(
+    board: Board, task: Task, facts: Facts, *, others: tuple[Facts, ...], cadence: float | None
+) -> tuple[Verdict, tuple[str, ...]]:
+    evidence = board.evidence(task, others, cadence)
+    return evidence.verdict, tuple(clean(proof.text) for proof in evidence.proofs)
+
+
+def _weighed(board: Board, task: Task, facts: Facts) -> tuple[Verdict, tuple[str, ...]]:
+    return board.judge(facts), ()
+
+
+def _judged(
+    board: Board, sight: Sight, weigh: _Weighing, listed: Container[str] = frozenset()
+) -> Item:
+    """One sight; `listed` are names that are surely there, any other is looked for."""
     task = sight.task
     try:
-        now = board.find(task.id)
-        if task.name not in [found.name for found in now]:
+        now = () if task.name in listed else board.find(task.id)
+        if task.name not in listed and task.name not in [found.name for found in now]:
             return Item(sight, None, (), _told(sight, now))
         if not task.live:
             return Item(sight, None, (), "")
         facts = board.facts(task)
         if facts is None or (task.plain and facts.sight != sight.name):
             return Item(sight, None, (), _told(sight, board.find(task.id)))
-        evidence = board.evidence(task, others)
-        proofs = tuple(clean(proof.text) for proof in evidence.proofs)
-        return Item(sight, evidence.verdict, proofs, "")
+        return Item(sight, *weigh(task, facts), "")
     except DibsError as error:
         return Item(sight, Verdict.UNKNOWN if task.live else None, (clean(str(error)),), "")
 
@@ -57,7 +88,7 @@ def _told(sight: Sight, now: Iterable[Task]) -> str:
 def done(
     board: Board,
     act: Act,
-    items: Iterable[Item],
+    items: Sequence[Item],
     reason: str,
     by: str,
     stopped: Event,
@@ -66,17 +97,38 @@ def done(
     keep_attempts: bool = False,
 ) -> None:
     """Do an act to each of these, one after the other, and tell of each."""
+    outcomes = []
     for item in items:
         if stopped.is_set():
-            told(Outcome(item.sight, "left", "stopped before it came to this"))
+            outcome = Outcome(item.sight, "left", "stopped before it came to this")
         else:
-            told(_done(board, act, item.sight, reason, by, keep_attempts))
+            outcome = _done(board, act, item, reason, by, keep_attempts)
+        outcomes.append(outcome)
+        if len(outcomes) < len(items):
+            told(outcome)
+    if len(items) > 1:
+        board.journal.write(LEDGER, "", "", "", by, f"{act.words}: {_in_words(outcomes)}")
+    if outcomes:
+        told(outcomes[-1])
 
 
-def _done(
-    board: Board, act: Act, sight: Sight, reason: str, by: str, keep_attempts: bool
-) -> Outcome:
+LEDGER = "ledger"
+"""The verb of the journal's line behind an act on many: what was not done has no other."""
+
+
+def _in_words(outcomes: Sequence[Outcome]) -> str:
+    """How many of each outcome there are, and which tasks nothing was done to."""
+    counts = Counter(outcome.word for outcome in outcomes)
+    words = ", ".join(f"{count} {word}" for word, count in counts.items())
+    left = [f"{o.sight.name} ({o.word})" for o in outcomes if o.word != "done"]
+    return f"{words}; not done: {', '.join(left)}" if left else words
+
+
+def _done(board: Board, act: Act, item: Item, reason: str, by: str, keep_attempts: bool) -> Outcome:
+    sight = item.sight
     try:
+        if item.verdict not in (None, Verdict.ALIVE) and _alive(board, sight.task):
+            return Outcome(sight, "refused", "it has beaten since you looked: it is ALIVE")
         match act.id:
             case "force-release":
                 task = board.force_release(sight.name, reason, by=by)
@@ -96,3 +148,8 @@ def _done(
     except DibsError as error:
         return Outcome(sight, "error", clean(str(error)))
     return Outcome(sight, "done", f"now {task.state}")
+
+
+def _alive(board: Board, task: Task) -> bool:
+    """Whether the holder shows by now that it is at work, which was not so when it was judged."""
+    return board.evidence(task).verdict is Verdict.ALIVE

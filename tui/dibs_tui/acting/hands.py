@@ -16,9 +16,12 @@ class Hands:
 
     def __init__(self) -> None:
         self._keys: deque[float] = deque(maxlen=_MANY)
+        self.used = False
+        """Whether anybody has touched a key or the mouse yet."""
 
     def pressed(self, at: float) -> None:
         """A key came; the same one is told again on its way through the screen."""
+        self.used = True
         if not self._keys or self._keys[-1] != at:
             self._keys.append(at)
 

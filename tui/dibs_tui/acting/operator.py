@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dibs_tui.acting.doing import Outcome
 from dibs_tui.acting.hands import settled
 from dibs_tui.acting.plan import ACTS, Act, Sight, fitting
+from dibs_tui.commands import BY_ID, Command
+from dibs_tui.text import clean
 
 if TYPE_CHECKING:
     from dibs import Task
     from dibs_tui.screens.board import BoardScreen
+
+_BROKEN = ("force-release", "reap", "park")
+"""What takes claims from their holders: many at once only while the storage is no suspect."""
 
 
 class Operator:
@@ -19,52 +25,73 @@ class Operator:
 
     def __init__(self, screen: BoardScreen) -> None:
         self._screen = screen
+        self._special: dict[str, Callable[[], str | None]] = {
+            "undo": self._undo,
+            "requeue-list": self._requeue_list,
+            "purge": self._purge,
+            "forget": self._forget,
+            "matches": self._matches,
+            "reaping": self._reaping,
+        }
 
     def start(self, command: str) -> str | None:
         """Open the dialog of an act on the marked tasks or the one under the cursor."""
-        why = self.locked()
+        why = self.why_not(BY_ID[command])
+        if not why and self._screen.dibs.hands.burst:
+            why = "ignored: keys came faster than fingers"
         if why:
             return why
-        if command == "undo":
-            self._undo()
-            return None
-        if command == "requeue-list":
-            self._requeue_list()
-            return None
+        if command in self._special:
+            return self._special[command]()
         sights, where = self._sights()
-        if isinstance(where, str):
-            return where
-        acts = [ACTS["requeue"], ACTS["reap"]] if command == "requeue" else [ACTS[command]]
+        return where or self.act(command, sights)
+
+    def act(self, command: str, sights: tuple[Sight, ...]) -> str | None:
+        """Open the dialog of an act on exactly these, or say why it cannot be."""
+        why = self.why_not(BY_ID[command])
+        if why:
+            return why
         suspect = self._screen.model.brake.why(time.monotonic())
-        for act in acts:
+        for act in acts_of(command):
             chosen = fitting(act, sights)
-            if len(chosen) > 1 and suspect and act.id in ("force-release", "reap", "park"):
+            if suspect and act.id in _BROKEN and sum(sight.task.live for sight in chosen) > 1:
                 return f"locked: {suspect}; the palette has `release the brake`"
             if chosen:
                 self._open(act, chosen)
                 return None
-        return _why_none(acts, sights)
+        return _why_none(acts_of(command), sights)
 
-    def locked(self) -> str:
-        """Why nothing may be acted on now; empty where it may."""
+    def why_not(self, command: Command) -> str:
+        """Why a command is locked now; empty where it may be, and for all that change nothing."""
         screen = self._screen
+        if not command.destructive:
+            return ""
+        if not screen.dibs.config.rights.get(command.right, True):
+            return f"not allowed: {command.right} = false in [rights] of config.toml"
         if screen.dibs.read_only:
             return "read-only; the palette (:) has `unlock`"
+        if screen.dibs.reader.status.why_read_only:
+            return f"impossible: {screen.dibs.reader.status.why_read_only}"
         if screen.has_class("-troubled"):
             return "locked while the board cannot be seen"
-        if screen.dibs.hands.burst:
-            return "ignored: keys came faster than fingers"
         return ""
+
+    def tick(self) -> None:
+        """Once a second: let the janitor work, if it is on and nothing speaks against it."""
+        screen, model = self._screen, self._screen.model
+        why = self.why_not(BY_ID["reaping"]) or model.brake.why(time.monotonic())
+        screen.dibs.janitor.tick(model, why)
+        if not screen.dibs.hands.used and model.stale and "stale" in screen.shown:
+            screen.focus_panel("stale")  # until somebody touches it, keys mean what is stale
+
+    # What is captured
 
     def _sights(self) -> tuple[tuple[Sight, ...], str | None]:
         """What is on the screen: the marks, else the painted row under the cursor."""
         screen = self._screen
         table = screen.table if screen.view not in ("problems", "owners", "feed") else None
         if table is None:
-            found = screen.parts.of(screen.view)
-            tasks = found.cursor_tasks if found is not None else ()
-            why = None if tasks else "there is no task under the cursor"
-            return tuple(self._sight(task) for task in tasks), why
+            return self._of_list()
         marked = [t for shown in screen.shown_tables for t in shown.marks.values()]
         if marked:
             return tuple(self._sight(task) for task in marked), None
@@ -77,12 +104,24 @@ class Operator:
             return (), "row changed — look again"
         return (self._sight(task),), None
 
+    def _of_list(self) -> tuple[tuple[Sight, ...], str | None]:
+        """All that the line under the cursor is about."""
+        found = self._screen.parts.of(self._screen.view)
+        tasks = found.cursor_tasks if found is not None else ()
+        if found is None or not tasks:
+            return (), "there is no task under the cursor"
+        if not settled(found.moved_at):
+            return (), "row moved — look again"
+        return tuple(self._sight(task) for task in sorted(tasks, key=lambda t: t.id)), None
+
     def _sight(self, task: Task) -> Sight:
         model = self._screen.model
         entry = model.entry(task)
         facts = model.facts.get(task.name)
         name = facts.sight if facts is not None and task.plain else task.name
         return Sight(task, name, entry.state, entry.owner, entry.age)
+
+    # The dialogs
 
     def _open(self, act: Act, sights: tuple[Sight, ...]) -> None:
         from dibs_tui.screens.act import ActScreen
@@ -92,17 +131,43 @@ class Operator:
         screen.app.push_screen(ActScreen(act, sights, limit=limit), self._ended)
 
     def _ended(self, outcomes: dict[str, Outcome] | None) -> None:
-        """Unmark what was done; say in a word what became of it."""
+        """Unmark what was done, mark what was not; say in a word what became of a single one."""
         screen = self._screen
         if not outcomes:
             return
-        done = [outcome for outcome in outcomes.values() if outcome.word == "done"]
+        done = [o.sight.task for o in outcomes.values() if o.word == "done"]
+        left = {o.sight.task.name for o in outcomes.values() if o.word != "done"}
         for table in screen.tables.values():
-            table.mark([o.sight.task for o in done if o.sight.task.name in table.marks], on=False)
+            marked = [task for task in done if task.name in table.marks]
+            if marked:
+                table.mark(marked, on=False)
+        for table in screen.shown_tables if len(outcomes) > 1 and left else ():
+            table.mark([task for task in table.all_shown() if task.name in left], on=True)
         if len(outcomes) == 1 and done:
-            screen.notify(f"{done[0].sight.task.id}: {done[0].text}; u undoes", markup=False)
+            (outcome,) = outcomes.values()
+            undoes = "" if done[0].live else "; u undoes"
+            screen.notify(f"{clean(done[0].id)}: {outcome.text}{undoes}", markup=False)
         screen.dibs.reader.refresh()
         screen.show()
+
+    def _matches(self) -> str | None:
+        from dibs_tui.screens.matches import MatchesScreen
+
+        screen = self._screen
+        if not screen.filter_text:
+            return "no filter is set: / sets one, * marks all that is shown"
+        tasks = {t.name: t for table in screen.shown_tables for t in table.all_shown()}
+        if not tasks:
+            return "the filter lists nothing here"
+        sights = tuple(self._sight(task) for task in tasks.values())
+
+        def chosen(command: str | None) -> None:
+            why = self.act(command, sights) if command else ""
+            if why:
+                screen.notify(f"{BY_ID[command or ''].title}: {why}", markup=False)
+
+        screen.app.push_screen(MatchesScreen(screen.filter_text, sights), chosen)
+        return None
 
     def _requeue_list(self) -> None:
         from dibs_tui.screens.requeue import RequeueScreen
@@ -116,10 +181,51 @@ class Operator:
     def _undo(self) -> None:
         from dibs_tui.screens.undo import UndoScreen
 
-        self._screen.app.push_screen(UndoScreen(), lambda _: self._screen.dibs.reader.refresh())
+        self._screen.app.push_screen(UndoScreen(), self._refresh)
+
+    def _purge(self) -> None:
+        from dibs_tui.screens.purge import PurgeScreen
+
+        self._screen.app.push_screen(PurgeScreen(), self._refresh)
+
+    def _forget(self) -> str | None:
+        from dibs_tui.screens.forget import ForgetScreen
+
+        ident = self._ident()
+        if not ident:
+            return "there is no task under the cursor"
+        self._screen.app.push_screen(ForgetScreen(ident), self._refresh)
+        return None
+
+    def _ident(self) -> str:
+        """The id under the cursor: in the feed and the problems also one that is gone."""
+        screen = self._screen
+        found = screen.parts.of(screen.view)
+        if found is None:
+            task = screen.table.cursor_task if screen.table is not None else None
+            return task.id if task is not None else ""
+        return str(getattr(found.cursor_row, "id", ""))
+
+    def _refresh(self, _: None) -> None:
+        self._screen.dibs.reader.refresh()
+
+    def _reaping(self) -> str:
+        janitor = self._screen.dibs.janitor
+        janitor.on = not janitor.on
+        self._screen.tick()
+        if janitor.on:
+            return "on: what is stale for a beat period is given back by this dashboard"
+        return f"off; it gave back {janitor.reaped:,}"
 
 
-def _why_none(acts: list[Act], sights: tuple[Sight, ...]) -> str:
+def acts_of(command: str) -> tuple[Act, ...]:
+    """The acts behind a key, the first that fits what was seen."""
+    return (ACTS["requeue"], ACTS["reap"]) if command == "requeue" else (ACTS[command],)
+
+
+def _why_none(acts: tuple[Act, ...], sights: tuple[Sight, ...]) -> str:
+    if ACTS["park"] in acts and all(sight.task.kind == "lock" for sight in sights):
+        return "a lock cannot be parked; X takes it from its holder"
     states = sorted({state for act in acts for state in act.states} - {"late"})
-    what = f"this one is {sights[0].state}" if len(sights) == 1 else "none of the marked ones is"
+    what = f"this one is {sights[0].state}" if len(sights) == 1 else "none of these is"
     return f"only what is {', '.join(states)}; {what}"

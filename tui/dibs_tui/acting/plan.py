@@ -7,6 +7,7 @@ from shlex import quote
 from typing import NamedTuple
 
 from dibs import Task, Verdict
+from dibs_tui.text import clean
 
 
 class Act(NamedTuple):
@@ -138,16 +139,35 @@ def asked(plan: Plan, *, odd: bool, limit: int, period: float = 0.0) -> Asked:
     return Asked(ident if verdict is Verdict.UNKNOWN else "", False, 0.0)
 
 
+def missing(plan: Plan, wanted: Asked, *, odd: bool, typed: str, typing: bool, reason: str) -> str:
+    """What a person has yet to do before a plan runs, in words; empty where nothing is missing."""
+    single = len(plan.items) == 1
+    if not plan.chosen(odd=odd or single):
+        return "there is nothing left to do it to; Esc leaves"
+    if single and plan.items[0].verdict is Verdict.ALIVE and not odd:
+        return "refused: its owner is ALIVE; o overrides, Esc leaves"
+    if wanted.typed and typed != clean(wanted.typed):
+        what = "the id" if single else "the number"
+        return f"{'type' if typing else 'Tab, and type'} {what} to go on: {clean(wanted.typed)}"
+    return "Tab, and give a reason of your own" if wanted.reason and not reason else ""
+
+
 def command(path: str, act: Act, sight: Sight, reason: str, *, keep_attempts: bool = False) -> str:
     """The line that does the same, and refuses by itself when it is pasted too late."""
-    words = ["dibs", "-d", path, act.words, sight.name]
-    if act.words == "prioritise":
-        words.append(str(priority_after(act, sight.task)))
-    elif act.words != "reap":
+    words = ["dibs", "-d", path, act.words]
+    if act.words != "prioritise":
         words += ["--reason", reason]
     if keep_attempts:
         words.append("--keep-attempts")
-    return " ".join(quote(word) for word in words)
+    if act.words == "prioritise":
+        return line(words, sight.name, str(priority_after(act, sight.task)))
+    return line(words, sight.name)
+
+
+def line(words: Iterable[str], *names: str) -> str:
+    """Words for the shell; what the directory named is no option, whatever it begins with."""
+    dashes = ["--"] if any(name.startswith("-") for name in names) else []
+    return " ".join(quote(word) for word in [*words, *dashes, *names])
 
 
 def priority_after(act: Act, task: Task) -> int:
@@ -156,5 +176,6 @@ def priority_after(act: Act, task: Task) -> int:
 
 
 def fitting(act: Act, sights: Iterable[Sight]) -> tuple[Sight, ...]:
-    """Those that the act can be done to by their state."""
-    return tuple(sight for sight in sights if sight.state in act.states)
+    """Those that the act can be done to by their state; a lock cannot be set apart."""
+    found = (sight for sight in sights if sight.state in act.states)
+    return tuple(sight for sight in found if act.id != "park" or sight.task.kind != "lock")

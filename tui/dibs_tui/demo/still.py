@@ -13,6 +13,7 @@ from random import Random
 import dibs
 from dibs.clock import SECOND
 from dibs.store import FOLDERS, Store
+from dibs.unwritten import Unwritten
 from dibs_tui.demo import tales, tasks
 from dibs_tui.demo.frozen import Frozen
 from dibs_tui.demo.tales import Act, Turn
@@ -43,9 +44,13 @@ def make(path: str) -> None:
     play.run()
 
 
-def board(path: str) -> dibs.Board:
+class _Unwritten(Unwritten, Frozen):
+    """The same disk, only looked at."""
+
+
+def board(path: str, *, read_only: bool = False) -> dibs.Board:
     """The still life as one sees it at that moment, whenever one looks."""
-    return _open(Frozen(path, AT), _HERE, "ana")
+    return _open((_Unwritten if read_only else Frozen)(path, AT), _HERE, "ana")
 
 
 def _open(disk: Frozen, name: str, user: str) -> dibs.Board:

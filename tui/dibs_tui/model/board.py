@@ -5,25 +5,33 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from operator import attrgetter
 from typing import NamedTuple
 
 from dibs import Entry, Event, Facts, Sample, Task, Verdict
 from dibs.entries import entry
+from dibs.journal import INTENT, REFUSED
 from dibs_tui.model.aftermath import Aftermath
 from dibs_tui.model.brake import Brake
+from dibs_tui.model.causes import silence
 from dibs_tui.model.columns import COLUMNS
 from dibs_tui.model.line import Line
 from dibs_tui.model.oldest import Oldest
+from dibs_tui.model.owners import held
 from dibs_tui.model.panels import PANELS
 from dibs_tui.model.rates import Rates
 from dibs_tui.model.rhythm import Rhythm
-from dibs_tui.model.roll import Flipped, Key, Roll
+from dibs_tui.model.roll import Flipped, Roll
 from dibs_tui.model.seen import Seen
 from dibs_tui.text import clean
 
 _FEED = 2000
 _REASONS = 5000
 _FLASH = 1.2
+_OVER = 2000
+_AT_IT = 10.0
+"""Seconds after which an act without an outcome is told as such."""
 _MANY = 5000
 """From so many at once on, a roll is sorted anew instead of corrected."""
 
@@ -74,6 +82,8 @@ class BoardModel:
         self.aftermath = Aftermath()
         self.brake = Brake()
         self._stale_locks = 0
+        self._over: dict[str, Facts] = {}
+        self._intents: dict[tuple[str, str], Event] = {}
         self._sample = Sample(0, 0)
 
     # The clock
@@ -128,6 +138,11 @@ class BoardModel:
         rhythm = self.rhythms.get(name)
         return rhythm is not None and rhythm.late(self.now.fs)
 
+    def cadence(self, name: str) -> float:
+        """The usual seconds between two beats of a claim; 0 where too few were seen."""
+        rhythm = self.rhythms.get(name)
+        return rhythm.cadence / 1e9 if rhythm is not None and rhythm.due() else 0.0
+
     # The rolls
 
     def listing(
@@ -136,16 +151,13 @@ class BoardModel:
         """A roll of a panel's tasks that is kept true from now on; `close` it when it goes."""
         states = PANELS[panel].states
         column = COLUMNS[sort]
-        value = column.sort
+        value = partial(column.sort, self)
 
-        def key(task: Task) -> Key:
-            return value(self, task), task.id, task.name
-
-        def flipped(task: Task) -> Key:
-            return Flipped(value(self, task)), task.id, task.name
+        def flipped(task: Task) -> Flipped:
+            return Flipped(value(task))
 
         tasks = self._fitting(states, test)
-        roll = Roll(flipped if descending else key, tasks, moving=column.moving)
+        roll = Roll(flipped if descending else value, tasks, moving=column.moving)
         listing = Listing(panel, roll, sort, test)
         self._listings.append(listing)
         return listing
@@ -187,7 +199,7 @@ class BoardModel:
         if seen.now is not None:
             self._sample, self.exact = seen.now, seen.exact
             if seen.exact:
-                self.brake.sampled(seen.now.fs, seen.now.boot, time.monotonic())
+                self.brake.sampled(seen.now.fs, seen.now.boot, seen.probe, time.monotonic())
         self.brake.probed(seen.probe, time.monotonic())
         was_whole, self.whole = self.whole, seen.whole
         self.strangers = seen.strangers
@@ -199,10 +211,11 @@ class BoardModel:
             if name in self.tasks:
                 self.facts[name] = facts
                 self.rhythms[name] = self.rhythms.get(name, _NEW).heard(facts.beat)
-        for name, verdict in seen.stale.items():
-            self._judge(name, verdict)
-        self.counts.update(task.state for task in seen.came)
-        self.counts.subtract(task.state for task in seen.went)
+        silent = [name for name, verdict in seen.stale.items() if self._judge(name, verdict)]
+        if silent and self._told:
+            self._fell_silent(silent)
+        self.counts.update(map(_state, seen.came))
+        self.counts.subtract(map(_state, seen.went))
         anew = len(seen.came) + len(seen.went) > _MANY or not self._told
         self._told = True
         self._move(seen, rolls=not anew, flash=was_whole)
@@ -217,21 +230,19 @@ class BoardModel:
         """What is held now."""
         return (facts.task for facts in self.facts.values())
 
-    def _judge(self, name: str, verdict: Verdict | None) -> None:
+    def _judge(self, name: str, verdict: Verdict | None) -> bool:
+        """Take over what was found of a claim; whether it became stale just now."""
         was = self.stale.pop(name, None) is not None
         if verdict is not None:
             self.stale[name] = verdict
-            if not was and self._told:
-                self._fell_silent(name)
         if name.endswith(".held"):
             self._stale_locks += (verdict is not None) - was
+        return verdict is not None and not was
 
-    def _fell_silent(self, name: str) -> None:
-        facts = self.facts.get(name)
-        host = facts.record.host if facts is not None and facts.record is not None else ""
-        if host:
-            live = sum(self.counts[state] for state in _LIVE)
-            self.brake.fell_silent(host, time.monotonic(), live)
+    def _fell_silent(self, names: Iterable[str]) -> None:
+        found = [claim for claim in held(self, names=names) if claim.host]
+        live = sum(self.counts[state] for state in _LIVE)
+        self.brake.fell_silent(map(silence, found), live, time.monotonic())
 
     def _move(self, seen: Seen, *, rolls: bool, flash: bool) -> None:
         until = time.monotonic() + _FLASH
@@ -259,20 +270,45 @@ class BoardModel:
             self.since.pop(name, None)
             self.failing.pop(name, None)
             if task.live:
-                self.facts.pop(name, None)
+                self._keep(name, self.facts.pop(name, None))
                 self.rhythms.pop(name, None)
                 self._judge(name, None)
 
+    def _keep(self, name: str, facts: Facts | None) -> None:
+        """Remember a claim that is over until the journal has told how it ended."""
+        if facts is not None:
+            self._over[name] = facts
+            while len(self._over) > _OVER:
+                del self._over[next(iter(self._over))]
+
     def note(self, event: Event) -> None:
         """Something that happened, by the journal or as it was seen."""
+        if event.verb == INTENT:  # told once it is clear that no outcome follows
+            self._intents[event.src, event.by] = event
+            return
+        if event.verb != REFUSED:
+            self._intents.pop((event.src, event.by), None)
         self.feed.appendleft(event)
         self.rates.note(event.verb, event.at)
-        known = self.facts.get(event.src)
-        self.aftermath.note(event, known.ttl if known is not None else None, self.held())
+        known = self.facts.get(event.src) or self._over.get(event.src)
+        self.aftermath.note(event, known, self.held())
         if event.verb in ("fail", "park", "reap") and event.reason:
             while len(self.reasons) >= _REASONS:
                 del self.reasons[next(iter(self.reasons))]
             self.reasons[event.id] = event.reason
+
+    def tell_crashes(self) -> None:
+        """Tell of acts that were begun and of which no outcome came."""
+        before = self.now.fs / 1e9 - _AT_IT
+        for key, event in list(self._intents.items()):
+            if event.at < before:
+                del self._intents[key]
+                self.feed.appendleft(event)
+
+    def warnings(self) -> list[str]:
+        """What is graver than any row: claims that came back, and why the rows may be wrong."""
+        why = self.brake.why(time.monotonic())
+        return [*self.aftermath.told(), *([f"{why}. Acts on many are locked."] if why else ())]
 
     def fade(self) -> bool:
         """End the flashes that are over; whether there were any."""
@@ -284,4 +320,5 @@ class BoardModel:
 
 
 _LIVE = ("claimed", "held")
+_state = attrgetter("state")
 _NEW = Rhythm()

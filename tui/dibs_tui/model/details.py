@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dibs.entries import entry
+from dibs.journal import NOTHING_MOVED
 from dibs_tui import payload
 from dibs_tui.ages import clock, short
 from dibs_tui.model import beats
@@ -19,7 +20,7 @@ from dibs_tui.model.rows import EMPTY, Row, all_wrapped, beside, heading, row, w
 from dibs_tui.text import clean, clean_lines, width
 
 if TYPE_CHECKING:
-    from dibs import Entry, Facts
+    from dibs import Entry, Event, Facts, Proof
     from dibs_tui.dossier import Dossier
     from dibs_tui.model.board import BoardModel
     from dibs_tui.payload import Payload
@@ -93,7 +94,7 @@ class Details:
             lines += beside(fields, claim or life, left + 2)
         else:
             lines += [*fields, *(claim or life)]
-        lines += [*self.beats(cells), *life] if claim else []
+        lines += [*self.beats(cells), *self.proofs(cells), *life] if claim else []
         return [*lines, *self.payload(cells, max(_LEAST, height - len(lines) - 2))]
 
     def fields(self, cells: int) -> list[Row]:
@@ -110,8 +111,9 @@ class Details:
             _field("fence", (f"#{task.fence}", "text")),
         ]
         lines += [] if task.live else self._age()
-        if self.known.payload is not None:
-            lines.append(_field("payload", (self.known.payload.told, "text")))
+        content = self.known.payload
+        told = (content.told, "text") if content is not None else ("…", "muted")
+        lines.append(_field("payload", told))
         return [*_headed("task", cells, lines)]
 
     def claim(self, cells: int) -> list[Row]:
@@ -140,6 +142,15 @@ class Details:
             lines.append(_field("flaw", (clean(record.flaw), "failed")))
         return [*_headed("claim", cells, lines)]
 
+    def proofs(self, cells: int) -> list[Row]:
+        """All that the verdict on its holder rests on, as it was looked up last."""
+        evidence = self.known.evidence
+        if evidence is None or self.gone or not self.task.live:
+            return []
+        lines = [_proof(proof) for proof in evidence.proofs]
+        title = heading(f"evidence · {evidence.verdict.upper()}", cells)
+        return [title, *all_wrapped(lines, cells, _LABEL)]
+
     def metadata(self, cells: int) -> list[Row]:
         """What the claimant wrote, an object as a table."""
         text = self.entry.metadata
@@ -157,7 +168,8 @@ class Details:
         words = beats.sentence(rhythm, facts.beat, facts.ttl, now)
         look = self.state if self.state in ("late", "stale") else "text"
         chart = beats.chart(rhythm, facts.beat, facts.ttl, now, cells - 1)
-        return [*_headed("beats", cells, [row(words, look)]), *chart]
+        title = f"beats, as seen since {clock(rhythm.beats[0])}"  # the board keeps the last only
+        return [*_headed(title, cells, [row(words, look)]), *chart]
 
     def all_beats(self, cells: int) -> list[Row]:
         """The same, with every beat that was seen."""
@@ -190,8 +202,16 @@ class Details:
         else:
             cut = max(0, len(events) - most) if most else 0
             now = self.model.now.fs / 1e9
-            lines = timeline(events[cut:], now, cells, earlier + cut)
+            lines = [*timeline(events[cut:], now, cells, earlier + cut), *self._untold(events)]
         return [*_headed("timeline", cells, lines)]
+
+    def _untold(self, events: Sequence[Event]) -> Iterator[Row]:
+        """A step of which no line tells: its writer crashed in it, or was a plain shell."""
+        last = next((e for e in reversed(events) if e.verb not in NOTHING_MOVED), None)
+        names = [task.name for task in self.known.found or ()]
+        if last is not None and last.dst and names and last.dst not in names:
+            words = f"how it came to be {clean(names[0])} no line tells: a crash, or a shell"
+            yield row(words, "late")
 
     def files(self, cells: int) -> list[Row]:
         """Every file name that has to do with it."""
@@ -209,6 +229,8 @@ class Details:
         if verdict and self.task.live and not self.gone:
             why, look = _EVIDENCE[verdict]
             yield _field("evidence", (verdict.upper(), look), (f" {why}", "text"))
+        elif self.task.live and not self.gone:
+            yield _field("evidence", ("…", "muted"))
 
     def _age(self) -> Iterator[Row]:
         age = self.entry.age
@@ -229,7 +251,8 @@ class Details:
         known, name, ident = self.known, self.task.name, clean(self.task.id)
         if known.events is None or known.found is None:
             return f"gone: {ident} is no longer {self.task.state}; looking for what became of it"
-        event = next((e for e in reversed(known.events) if e.src == name), None)
+        moves = [event for event in known.events if event.verb not in NOTHING_MOVED]
+        event = next((e for e in reversed(moves) if e.src == name), None)
         words = f"gone: {ident} is no longer {self.task.state}"
         if event is not None:
             by = f" by {clean(event.by)}" if event.by else ""
@@ -250,6 +273,13 @@ def _content(known: Payload, cells: int, most: int) -> list[Row]:
 
 def _field(label: str, *pieces: tuple[str, str]) -> Row:
     return (f"{label:<{_LABEL}}", "muted"), *pieces
+
+
+def _proof(proof: Proof) -> Row:
+    """What speaks for the holder's life, for its end, or for neither."""
+    sign = "+" if proof.weight > 0 else "-" if proof.weight < 0 else "·"
+    look = "claimed" if proof.weight > 0 else "stale" if proof.weight < 0 else "muted"
+    return (f"{sign} {proof.kind:<{_LABEL - 2}}", look), (clean(proof.text), "text")
 
 
 def _moment(at: int, age: float | None) -> tuple[tuple[str, str], ...]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dibs import Event
+from dibs.journal import INTENT, NOT_DONE, NOTHING_MOVED, REFUSED
 from dibs.names import read_any
 from dibs_tui.ages import clock, short
 from dibs_tui.model.line import GLYPHS
@@ -28,6 +29,9 @@ _WORDS = {
     "undo": "put back",
     "forget": "forgotten",
     "purge": "purged",
+    INTENT: "an act was begun, and no outcome is told",
+    NOT_DONE: "an act was not done",
+    REFUSED: "a holder of before came back",
 }
 _MEANWHILE = {
     "available": "waited",
@@ -62,6 +66,8 @@ class Moment(NamedTuple):
     """Seconds since the moment before; None for the first."""
     meanwhile: str
     """What it did in them."""
+    moved: bool = True
+    """False where it told of something that came to nothing."""
 
 
 def word(verb: str) -> str:
@@ -76,10 +82,13 @@ def moments(events: Sequence[Event]) -> list[Moment]:
     for event in events:
         if found:
             gap, meanwhile = max(0.0, event.at - found[-1].at), _MEANWHILE[found[-1].state]
-        after = read_any(event.dst)
+        after = read_any(event.src if event.verb in NOTHING_MOVED else event.dst)
         state = after.state if after is not None else "gone"
+        if event.verb in NOTHING_MOVED and found:
+            state = found[-1].state
         verb = word(event.verb)
-        found.append(Moment(event.at, state, verb, event.by, _note(event, state), gap, meanwhile))
+        moved, note = event.verb not in NOTHING_MOVED, _note(event, state)
+        found.append(Moment(event.at, state, verb, event.by, note, gap, meanwhile, moved))
     return found
 
 
@@ -99,8 +108,9 @@ def timeline(events: Sequence[Event], now: float, cells: int, earlier: int = 0) 
             lines += wrapped(
                 ((" " * _INDENT, "text"), (clean(moment.note), "muted")), cells, _INDENT
             )
-    if found and found[-1].state in _NOW:
-        lines.append(_gap(f"{_NOW[found[-1].state]} for {short(now - found[-1].at)}"))
+    moved = [moment for moment in found if moment.moved]
+    if moved and moved[-1].state in _NOW:
+        lines.append(_gap(f"{_NOW[moved[-1].state]} for {short(now - moved[-1].at)}"))
     return lines
 
 

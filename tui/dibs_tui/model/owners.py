@@ -61,10 +61,15 @@ class Holder(NamedTuple):
         return "stale" if self.stale == len(self.claims) else "all"
 
 
-def held(model: BoardModel, test: Test | None = None) -> Iterator[Held]:
-    """Every live claim that passes the filter."""
+def held(
+    model: BoardModel, test: Test | None = None, names: Iterable[str] | None = None
+) -> Iterator[Held]:
+    """Every live claim, or each of these, that passes the filter."""
     now, rhythms, stale = model.now.fs, model.rhythms, model.stale
-    for name, facts in model.facts.items():
+    for name in model.facts if names is None else names:
+        facts = model.facts.get(name)
+        if facts is None:
+            continue
         if test is not None and not test(model.entry(facts.task)):
             continue
         record, rhythm = facts.record, rhythms.get(name)
@@ -72,7 +77,7 @@ def held(model: BoardModel, test: Test | None = None) -> Iterator[Held]:
         yield Held(
             facts,
             facts.owner,
-            record.host if record is not None else "",
+            record.host if record is not None else facts.owner if facts.task.plain else "",
             rhythm.cadence if rhythm is not None and due else 0.0,
             not silent and 0 < due < now,
             silent,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from heapq import nlargest
 from typing import TYPE_CHECKING, NamedTuple
 
 from dibs import Entry, Finding, Task
 from dibs.names import DEFAULT_PRIORITY
 from dibs_tui.ages import clock, short
-from dibs_tui.model.owners import Held, held, terms
+from dibs_tui.model.causes import MANY, Cause, causes
+from dibs_tui.model.owners import Held, held
 
 if TYPE_CHECKING:
     from dibs_tui.config import Config
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 
 MOST = 1000
 """The most that one group lists; its count goes on."""
-_FLEET = 3
-"""From so many claims on, their common silence has a common cause."""
 _FILES = {
     "double": "two names",
     "unreadable": "unreadable",
@@ -49,6 +48,8 @@ class Problem(NamedTuple):
     task: Task | None = None
     terms: str = ""
     """The filter that shows what it is about, where that is more than one task."""
+    claims: tuple[str, ...] = ()
+    """The exact names of all that it is about, where that is more than one task."""
 
 
 class Group(NamedTuple):
@@ -70,12 +71,14 @@ def problems(
     shown = claims
     if test is not None:
         shown = [claim for claim in claims if test(model.entry(claim.facts.task))]
+    found = list(causes(model, shown))
+    folded = {name for cause in found for name in cause.claims}
     again = f"failing again and again: {config.failing_again} attempts or more"
     too_long = f"waiting for more than {short(config.waiting_too_long)}"
     groups = [
         _group("failed", "the board itself is in doubt", _board(model, claims, files)),
-        _group("stale", "hosts that stopped: none of their claims beats", _hosts(shown)),
-        _group("stale", "stale: silent past the lease", _stale(model, shown)),
+        _group("stale", "silent together: one cause, one plan", _folds(found)),
+        _group("stale", "stale: silent past the lease", _stale(model, shown, folded)),
         _group("late", "late by their own cadence, the lease still runs", _late(model, shown)),
         _group("failed", again, _failing(model, config, test)),
         _group("available", too_long, _waiting(model, config, test)),
@@ -107,15 +110,14 @@ def _board(model: BoardModel, claims: Sequence[Held], findings: Iterable[Finding
         reason = "the board cannot be written here: silence is told by the newest beat seen"
         yield 2, Problem(0, "0/clock", "failed", "clock", "in doubt", reason)
     hosts = {claim.host for claim in claims}
-    if len(claims) >= _FLEET and len(hosts) > 1 and all(claim.stale for claim in claims):
+    if len(claims) >= MANY and len(hosts) > 1 and all(claim.stale for claim in claims):
         reason = (
             f"all {len(claims):,} claims on {len(hosts):,} hosts are silent: "
             "look at storage, network and clock before the workers"
         )
-        yield (
-            3,
-            Problem(0, "0/storage", "failed", "storage", "stalled?", reason, None, "state=stale"),
-        )
+        names = tuple(claim.facts.task.name for claim in claims)
+        key, stale = "0/storage", "state=stale"
+        yield 3, Problem(0, key, "failed", "storage", "stalled?", reason, None, stale, names)
     for finding in findings:
         if finding.kind == "future":
             task = model.tasks.get(finding.name)
@@ -123,24 +125,19 @@ def _board(model: BoardModel, claims: Sequence[Held], findings: Iterable[Finding
             yield 1, Problem(0, f"0/{finding.name}", "late", ident, "clock", finding.text, task)
 
 
-def _hosts(claims: Iterable[Held]) -> _Found:
-    """Hosts with several claims, each of them stale."""
-    hosts: dict[str, list[Held]] = {}
-    for claim in claims:
-        hosts.setdefault(claim.host, []).append(claim)
-    for host, part in hosts.items():
-        if host and len(part) >= _FLEET and all(claim.stale for claim in part):
-            last = clock(max(claim.facts.beat for claim in part))
-            reason = f"last heard of at {last}; {len(part):,} claims wait for it"
-            found = terms("host", host)
-            yield len(part), Problem(1, f"1/{host}", "stale", host, "stopped", reason, None, found)
+def _folds(found: Iterable[Cause]) -> _Found:
+    """What explains the most claims first; moments before the hosts and owners within them."""
+    for cause in found:
+        how = len(cause.claims) + 0.5 * cause.key.startswith("moment")
+        problem = Problem(1, f"1/{cause.key}", "stale", cause.what, cause.word, cause.reason)
+        yield how, problem._replace(terms=cause.terms, claims=cause.claims)
 
 
-def _stale(model: BoardModel, claims: Iterable[Held]) -> _Found:
-    """The longest silent first."""
+def _stale(model: BoardModel, claims: Iterable[Held], folded: Container[str]) -> _Found:
+    """The longest silent first; those that are told as one with others are not told again."""
     now = model.now
     for claim in claims:
-        if claim.stale:
+        if claim.stale and claim.facts.task.name not in folded:
             facts = claim.facts
             name, age = facts.task.name, facts.age(now)
             past = age - facts.ttl

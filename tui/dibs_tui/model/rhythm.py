@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from dibs.evidence import LATE
+
 _WEIGHT = 0.3
-_LATE = 2.2
 _LEAST = 2_000_000_000
 _ENOUGH = 3
 """From so many on they tell a cadence: the first is the claim itself, the second comes soon."""
@@ -32,7 +33,7 @@ class Rhythm(NamedTuple):
         """When it will be late, in nanoseconds of the board's clock; 0 where that is not known."""
         if len(self.beats) < _ENOUGH:
             return 0
-        return self.beats[-1] + max(_LEAST, int(_LATE * self.cadence))
+        return self.beats[-1] + max(_LEAST, int(LATE * self.cadence))
 
     def late(self, now: int) -> bool:
         """Whether it misses a beat that its own cadence lets expect."""

@@ -49,10 +49,24 @@ class Status(NamedTuple):
     live: bool = False
     """Changes are heard as they happen; else the board is polled."""
     why_polling: str = ""
-    writable: bool = True
+    """Why no changes are heard, in one line; empty where they are, or nobody knows yet."""
+    why_read_only: str = ""
+    """Why nothing can be changed here, in one line with the path; empty where it can."""
     trouble: str = ""
-    """One of `missing`, `denied`, `not a board`, `newer`, `failed`; empty while all is well."""
+    """One of `missing`, `denied`, `not a board`, `newer`, `foul`, `failed`; else empty."""
     cause: str = ""
     """The trouble in one line, with the path."""
     every: float = 1.0
     """Seconds between two looks at the whole board."""
+    traits: tuple[str, ...] = ()
+    """What is worth knowing of the file system, each in a word or two: `sshfs`, `whole seconds`."""
+
+    @property
+    def writable(self) -> bool:
+        """Whether tasks can be moved here."""
+        return not self.why_read_only
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """All of it but the times: another kind is worth painting at once."""
+        return self._replace(fresh=float(self.fresh > 0), busy=0.0)

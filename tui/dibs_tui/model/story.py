@@ -8,6 +8,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from dibs import Entry, Event, Task
+from dibs.journal import INTENT, NOT_DONE, NOTHING_MOVED, REFUSED, ROTATED
 from dibs.names import read_any
 from dibs_tui.ages import short
 from dibs_tui.model.board import Test
@@ -47,7 +48,8 @@ def entry_of(event: Event, now: float) -> Entry:
     The owner is who held it, or else who did it; the age is the time since then; the metadata
     stand for the reason.
     """
-    src, dst = read_any(event.src), read_any(event.dst)
+    src = read_any(event.src)
+    dst = src if event.verb in NOTHING_MOVED else read_any(event.dst)
     task = dst or src
     holder = (src.owner if src else "") or (dst.owner if dst else "")
     owner = event.by if event.verb in _HOLDERS else holder or event.by
@@ -57,7 +59,7 @@ def entry_of(event: Event, now: float) -> Entry:
         dst.state if dst else "gone",
         event.dst or event.src,
         owner,
-        "" if event.verb in _HOLDERS else event.by.rpartition("@")[2],
+        "" if event.verb in _HOLDERS else event.by.rpartition("@")[2].partition(" ")[0],
         task.fence if task else 0,
         task.attempts if task else 0,
         task.priority if task else 5,
@@ -197,6 +199,34 @@ def _undo(event: Event, src: Task | None, dst: Task | None, began: float) -> Sto
     return Story(_ACT, "strong", "taken back:", f"the {what or 'last act'}, by {_by(event)}")
 
 
+def _intent(event: Event, src: Task | None, dst: Task | None, began: float) -> Story:
+    act, _, why = _text(event.reason).partition(": ")
+    rest = f"{act or 'an act'} by {_by(event)}: it crashed, or is still at it"
+    return Story(_ACT, "failed", "begun, no outcome:", rest, why)
+
+
+def _not_done(event: Event, src: Task | None, dst: Task | None, began: float) -> Story:
+    act, _, why = _text(event.reason).partition(": ")
+    return Story(_ACT, "late", "not done:", f"{act or 'an act'} by {_by(event)}", why)
+
+
+def _refused(event: Event, src: Task | None, dst: Task | None, began: float) -> Story:
+    old = read_any(f"{event.src}.claimed")
+    void = f", its claim #{old.fence} is void" if old else ""
+    tried = _text(event.reason)
+    rest = f"{_by(event)}{void}" + (f"; its {tried} was refused" if tried else "")
+    return Story(GLYPHS["late"], "late", "came back:", rest)
+
+
+def _ledger(event: Event, src: Task | None, dst: Task | None, began: float) -> Story:
+    return Story(_ACT, "strong", "plan ended:", f"by {_by(event)}", _text(event.reason))
+
+
+def _rotated(event: Event, src: Task | None, dst: Task | None, began: float) -> Story:
+    rest = f"{_text(event.src)} by {_by(event)}"
+    return Story("·", "muted", "journal set aside:", rest, _text(event.reason))
+
+
 def _unknown(event: Event, src: Task | None, dst: Task | None, began: float) -> Story:
     verb = clean(event.verb, 40) or "something"
     return Story("?", "muted", verb, f"by {_by(event)}", _text(event.reason))
@@ -218,4 +248,9 @@ _VERBS: dict[str, _Tell] = {
     "undo": _undo,
     "forget": _act("forgotten", "gone", ", its id is free again"),
     "purge": _act("purged", "gone", ", its payload is removed"),
+    INTENT: _intent,
+    NOT_DONE: _not_done,
+    REFUSED: _refused,
+    ROTATED: _rotated,
+    "ledger": _ledger,
 }

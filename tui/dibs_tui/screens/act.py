@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from threading import Event
 from typing import TYPE_CHECKING, ClassVar
@@ -11,25 +10,24 @@ from rich.style import Style
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widgets import Button, Input, ProgressBar, Static
 
 from dibs import DibsError, Facts, Verdict
+from dibs_tui.acting import telling
 from dibs_tui.acting.doing import Outcome, done, judged
-from dibs_tui.acting.plan import Act, Asked, Item, Plan, Sight, asked, command
-from dibs_tui.ages import short
+from dibs_tui.acting.plan import Act, Asked, Item, Plan, Sight, asked, command, missing
+from dibs_tui.acting.watch import Watch
 from dibs_tui.aside import aside
-from dibs_tui.text import clean, fit
+from dibs_tui.screens import ask
+from dibs_tui.text import clean
+from dibs_tui.widgets.reading import Reading
 
 if TYPE_CHECKING:
     from dibs_tui.app import DibsApp
-
-_DEAF = 0.4
-"""Seconds after it opened in which no key confirms: the keys of a burst were meant elsewhere."""
-_SHOWN = 400
 
 
 class ActScreen(ModalScreen[dict[str, Outcome] | None]):
@@ -44,6 +42,10 @@ class ActScreen(ModalScreen[dict[str, Outcome] | None]):
         ("k", "keep", "keep the attempts"),
         ("c", "copy", "copy"),
         ("e", "export", "export"),
+        ("up", "scroll(-1)", "up"),
+        ("down", "scroll(1)", "down"),
+        ("pageup", "scroll(-10)", "page up"),
+        ("pagedown", "scroll(10)", "page down"),
     ]
 
     class Judged(Message):
@@ -68,13 +70,14 @@ class ActScreen(ModalScreen[dict[str, Outcome] | None]):
         self._plan: Plan | None = None
         self._with_odd = False
         self._opened = time.monotonic()
-        self._watched_until = 0.0
+        self._watch: Watch | None = None
+        """Once somebody has begun to override a live owner."""
         self._stop = Event()
         self.outcomes: list[Outcome] = []
         self._others: tuple[Facts, ...] = ()
         self._keep_attempts = False
-        self._at_work = False
-        self._over = False
+        self._chosen: tuple[Item, ...] = ()
+        """What it is being done to; empty until that was confirmed."""
 
     @property
     def dibs(self) -> DibsApp:
@@ -85,17 +88,18 @@ class ActScreen(ModalScreen[dict[str, Outcome] | None]):
         return self.app
 
     def compose(self) -> ComposeResult:
-        """Text, reason, what is to be typed, hint and Cancel."""
+        """Text, what is to be typed, reason, hint and Cancel."""
         act, sights = self._act, self._sights
         with Vertical(id="act") as box:
-            what = clean(sights[0].task.id) if len(sights) == 1 else f"{len(sights):,} tasks"
+            what = clean(sights[0].task.id, 60) if len(sights) == 1 else f"{len(sights):,} tasks"
             box.border_title = Content(f"{act.title} {what}?")
-            with VerticalScroll(id="act-body", can_focus=False):
-                yield Static(Text("looking at the evidence …"), id="act-text")
-            yield Static(Content("reason"), classes="label")
-            yield Input(value=f"{self.dibs.where}: ", id="act-reason", compact=True)
-            yield Static(Content(""), classes="label", id="act-typed-label")
-            yield Input(id="act-typed", compact=True)
+            yield Reading("looking at the evidence …")
+            with Horizontal(id="act-typed-line", classes="line"):
+                yield Static(Content("type it"), classes="label")
+                yield Input(id="act-typed", compact=True)
+            with Horizontal(id="act-reason-line", classes="line"):
+                yield Static(Content("reason"), classes="label")
+                yield Input(value=f"{self.dibs.where}: ", id="act-reason", compact=True)
             yield Static(Content(""), id="act-hint")
             yield ProgressBar(total=len(sights), show_eta=False)
             with Horizontal(id="act-buttons"):
@@ -111,8 +115,8 @@ class ActScreen(ModalScreen[dict[str, Outcome] | None]):
     def _judge(self) -> None:
         try:
             board = self.dibs.reader.open_board()
-            others = self._others if len(self._sights) == 1 else ()
-            items = tuple(judged(board, self._sights, others))
+            cadence = self.dibs.model.cadence(self._sights[0].task.name)
+            items = tuple(judged(board, self._sights, self._others, cadence))
         except DibsError as error:
             items = tuple(Item(s, Verdict.UNKNOWN, (clean(str(error)),), "") for s in self._sights)
         self.post_message(self.Judged(Plan(self._act, items)))
@@ -125,31 +129,34 @@ class ActScreen(ModalScreen[dict[str, Outcome] | None]):
     # What is asked
 
     @property
+    def _single(self) -> bool:
+        return len(self._sights) == 1
+
+    @property
+    def _over(self) -> bool:
+        return bool(self._chosen) and len(self.outcomes) == len(self._chosen)
+
+    @property
     def _asked(self) -> Asked:
         assert self._plan is not None
-        odd = self._with_odd or len(self._plan.items) == 1
-        return asked(self._plan, odd=odd, limit=self._limit)
+        if self._chosen:
+            return Asked("", False, 0.0)
+        return asked(self._plan, odd=self._with_odd or self._single, limit=self._limit)
 
     def _why_not(self) -> str:
         """What is still missing before `y` does it; empty when nothing is."""
-        plan = self._plan
-        if plan is None:
+        if self._plan is None:
             return "looking at the evidence …"
-        single = len(plan.items) == 1
-        if not plan.chosen(odd=self._with_odd or single):
-            return "there is nothing left to do it to; Esc leaves"
-        if single and plan.items[0].verdict is Verdict.ALIVE and not self._with_odd:
-            return "refused: its owner is ALIVE; o overrides, Esc leaves"
-        wanted = self._asked
-        if wanted.typed and self.query_one("#act-typed", Input).value != clean(wanted.typed):
-            what = "the id" if single else "the number"
-            return f"type {what} to go on: {clean(wanted.typed)}"
-        if wanted.reason and not self._reason().removeprefix(f"{self.dibs.where}:").strip():
-            return "give a reason of your own"
-        left = self._watched_until - time.monotonic()
-        if wanted.reason and left > 0:
-            return f"watching for a beat, {left:.0f} s more …"
-        return ""
+        field = self.query_one("#act-typed", Input)
+        why = missing(
+            self._plan,
+            self._asked,
+            odd=self._with_odd,
+            typed=field.value,
+            typing=field.has_focus,
+            reason=self._reason().removeprefix(f"{self.dibs.where}:").strip(),
+        )
+        return why or (self._watch.told() if self._watch is not None else "")
 
     def _reason(self) -> str:
         return clean(self.query_one("#act-reason", Input).value.strip())
@@ -160,71 +167,36 @@ class ActScreen(ModalScreen[dict[str, Outcome] | None]):
         plan = self._plan
         if plan is None or self._over:
             return
-        single = len(plan.items) == 1
-        text = self._single(plan.items[0]) if single else self._many(plan)
-        act = self._act
-        text.append(f"\n{act.will}\n")
-        if act.id == "requeue":
-            kept = "kept" if self._keep_attempts else "counted from zero"
-            text.append(f"attempts: {kept}\n", self._colour("primary"))
-        if act.wont:
-            text.append(f"{act.wont}\n", self._colour("muted"))
-        if single:
-            line = self._line(plan.items[0].sight)
-            text.append("\nthe same on the command line (c copies it):\n", self._colour("muted"))
-            text.append(f"{clean(line)}\n", self._colour("primary"))
-        self.query_one("#act-text", Static).update(text)
-        wanted = self._asked if not self._at_work else Asked("", False, 0.0)
-        self.set_class(bool(wanted.typed), "-typed")
-        what = "type the id" if single else "type the number of tasks"
-        self.query_one("#act-typed-label", Static).update(Content(what))
+        self.query_one(Reading).show(self._text(plan))
+        self.set_class(bool(self._asked.typed), "-typed")
         why = self._why_not()
         self.set_class(not why, "-sure")
-        words = why or f"y — {act.title.lower()}      Esc — leave everything as it is"
-        if self._at_work:
-            words = f"{len(self.outcomes):,} of {len(self._sights):,} … Esc stops"
+        words = why or f"y — {self._act.title.lower()}      Esc — leave everything as it is"
+        if self._chosen:
+            words = f"{len(self.outcomes):,} of {len(self._chosen):,} … Esc stops"
+        self._hint(words)
+
+    def _hint(self, words: str) -> None:
         self.query_one("#act-hint", Static).update(Content(words))
 
-    def _line(self, sight: Sight) -> str:
+    def on_resize(self) -> None:
+        """Another room for the text."""
+        self.query_one(Reading).fit()
+
+    def _text(self, plan: Plan) -> Text:
+        beaten = self._watch is not None and self._watch.beaten
+        return telling.asking(
+            plan,
+            self._colour,
+            with_odd=self._with_odd,
+            keep_attempts=self._keep_attempts,
+            beaten=beaten,
+            line=self._line() if self._single else "",
+        )
+
+    def _line(self) -> str:
         path, keep = self.dibs.reader.path, self._keep_attempts
-        return command(path, self._act, sight, self._reason(), keep_attempts=keep)
-
-    def _single(self, item: Item) -> Text:
-        sight = item.sight
-        task = sight.task
-        text = Text()
-        text.append(f"{sight.state}", self._colour(f"state-{sight.state}"))
-        owner = f" by {clean(sight.owner)}" if sight.owner else ""
-        text.append(f"{owner} · #{task.fence} · {clean(sight.name)}\n")
-        if item.changed:
-            text.append(f"\nnot done: {item.changed}\n", self._colour("state-failed"))
-        elif item.verdict is not None:
-            colour = "state-claimed" if item.verdict is Verdict.ALIVE else "state-stale"
-            text.append(f"\n{item.verdict.upper()}\n", self._colour(colour))
-            for proof in item.proofs:
-                text.append(f"  · {proof}\n")
-        return text
-
-    def _many(self, plan: Plan) -> Text:
-        text = Text()
-        sure = plan.chosen(odd=False)
-        text.append(f"{len(sure):,} of {len(plan.items):,} as they were seen\n", Style(bold=True))
-        for item in sure[:_SHOWN]:
-            text.append_text(self._row(item))
-        odd = [item for item in plan.items if item.odd]
-        if odd:
-            words = "included" if self._with_odd else "set apart; a includes those that may be"
-            text.append(f"\n{len(odd):,} odd ones, {words}\n", self._colour("state-late"))
-        for item in odd[:_SHOWN]:
-            text.append_text(self._row(item))
-        return text
-
-    def _row(self, item: Item) -> Text:
-        sight = item.sight
-        verdict = item.changed or (item.verdict.upper() if item.verdict else sight.state)
-        age = short(sight.age)
-        row = f"  {fit(clean(sight.task.id), 30, cut='middle')} {fit(clean(sight.owner), 16)} "
-        return Text(f"{row}{age:>6}  {verdict}\n")
+        return command(path, self._act, self._sights[0], self._reason(), keep_attempts=keep)
 
     def _colour(self, name: str) -> Style:
         value = self.app.theme_variables.get(name)
@@ -236,54 +208,63 @@ class ActScreen(ModalScreen[dict[str, Outcome] | None]):
         """What was typed may be enough now."""
         self._show()
 
-    def on_input_submitted(self) -> None:
-        """Enter goes on to Cancel; it never confirms."""
-        self.query_one("#act-cancel").focus()
+    def on_descendant_focus(self) -> None:
+        """The hint says where to type."""
+        self._show()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Enter goes on to the next field or to Cancel; it never confirms."""
+        reason = self._plan is not None and self._asked.reason and event.input.id == "act-typed"
+        self.query_one("#act-reason" if reason else "#act-cancel").focus()
 
     def on_button_pressed(self) -> None:
         """Cancel, or Close when all is done."""
         self.action_leave()
 
+    def action_scroll(self, by: int) -> None:
+        """Move the text."""
+        self.query_one(Reading).move(by)
+
     def action_override(self) -> None:
         """Ask for the typed id although the owner is alive, and watch it for one beat first."""
-        if self._plan is not None and not self._with_odd:
-            self._with_odd = True
-            self._watched_until = time.monotonic() + self._period()
-            self._show()
-            self.query_one("#act-reason").focus()
-
-    def _period(self) -> float:
-        """Seconds within which a live owner beats again: by its cadence, or a third of its ttl."""
-        name = self._sights[0].task.name
-        rhythm = self.dibs.model.rhythms.get(name)
-        facts = self.dibs.model.facts.get(name)
-        cadence = rhythm.cadence / 1e9 if rhythm is not None else 0.0
-        return min(60.0, max(3.0, 1.2 * (cadence or (facts.ttl / 3 if facts else 10.0))))
+        alive = self._plan is not None and self._plan.items[0].verdict is Verdict.ALIVE
+        if not self._single or not alive or self._with_odd:
+            return
+        self._with_odd = True
+        self._watch = Watch(self.dibs.model, self._sights[0].task.name)
+        self._ask_to_type()
 
     def action_keep(self) -> None:
         """Keep the attempts of what is requeued, or count them from zero."""
-        self._keep_attempts = self._act.id == "requeue" and not self._keep_attempts
-        self._show()
+        if self._act.id == "requeue" and not self._chosen:
+            self._keep_attempts = not self._keep_attempts
+            self._show()
 
     def action_include(self) -> None:
         """Take the odd ones in, or out again."""
-        if len(self._sights) > 1 and not self._at_work:
+        if self._plan is not None and not self._single and not self._chosen:
             self._with_odd = not self._with_odd
-            self._show()
+            self._ask_to_type()
+
+    def _ask_to_type(self) -> None:
+        self._show()
+        if self._asked.typed:
+            self.call_after_refresh(self.query_one("#act-typed").focus)
 
     def action_confirm(self) -> None:
         """Do it, if nothing is missing and the key was meant."""
-        if self._at_work or self._over or time.monotonic() - self._opened < _DEAF:
+        if self._chosen or time.monotonic() - self._opened < ask.DEAF:
             return
         if self._why_not() or self.dibs.hands.burst:
             self._show()
             return
         assert self._plan is not None
-        chosen = self._plan.chosen(odd=self._with_odd or len(self._plan.items) == 1)
-        self._at_work = True
+        self._chosen = self._plan.chosen(odd=self._with_odd or self._single)
+        self.query_one(ProgressBar).update(total=len(self._chosen))
         self.add_class("-running")
+        self._show()
         reason = self._reason()
-        aside(lambda: self._do(chosen, reason))
+        aside(lambda: self._do(self._chosen, reason))
 
     def _do(self, items: tuple[Item, ...], reason: str) -> None:
         def told(outcome: Outcome) -> None:
@@ -300,59 +281,43 @@ class ActScreen(ModalScreen[dict[str, Outcome] | None]):
 
     def on_act_screen_told(self, event: Told) -> None:
         """Count it; at the end show the ledger, or leave when there is nothing to tell."""
-        assert self._plan is not None
         self.outcomes.append(event.outcome)
         self.query_one(ProgressBar).update(progress=len(self.outcomes))
-        chosen = self._plan.chosen(odd=self._with_odd or len(self._plan.items) == 1)
-        if len(self.outcomes) < len(chosen):
+        if not self._over:
             return
-        self._at_work, self._over = False, True
         self.remove_class("-running", "-typed")
         if len(self.outcomes) == 1 and self.outcomes[0].word == "done":
             self.action_leave()
             return
-        self._ledger()
-
-    def _ledger(self) -> None:
-        counts: dict[str, int] = {}
-        for outcome in self.outcomes:
-            counts[outcome.word] = counts.get(outcome.word, 0) + 1
-        text = Text(" · ".join(f"{n:,} {word}" for word, n in counts.items()), Style(bold=True))
-        text.append("\n")
-        for outcome in sorted(self.outcomes, key=lambda o: o.word == "done")[:_SHOWN]:
-            bad = outcome.word != "done"
-            ident = fit(clean(outcome.sight.task.id), 30, cut="middle")
-            style = self._colour("state-failed" if bad else "state-claimed")
-            text.append(f"  {ident} {outcome.word:<8} {outcome.text}\n", style)
-        self.query_one("#act-text", Static).update(text)
-        hint = (
-            "c copies this ledger, e exports it as JSON, Esc leaves; what was not done stays marked"
-        )
-        self.query_one("#act-hint", Static).update(Content(hint))
+        self.add_class("-over")
+        self.query_one(Reading).show(telling.ledger(self.outcomes, self._colour))
+        marked = all(outcome.word == "done" for outcome in self.outcomes)
+        left = "" if marked else "; what was not done stays marked"
+        self._hint(f"c copies this ledger, e saves it as text and JSON, Esc leaves{left}")
         self.query_one("#act-cancel", Button).label = Content("Close")
 
     def action_copy(self) -> None:
-        """The command line, or the ledger."""
-        if self.outcomes:
-            lines = [f"{o.sight.name}\t{o.word}\t{o.text}" for o in self.outcomes]
-            self.app.copy_to_clipboard("\n".join(clean(line) for line in lines))
-        elif self._plan is not None and len(self._plan.items) == 1:
-            sight = self._plan.items[0].sight
-            line = self._line(sight)
-            self.app.copy_to_clipboard(clean(line))
+        """The ledger, or the command line; of a plan, one line for each task."""
+        if self._over:
+            text = telling.as_text(self.outcomes)
+        elif self._single:
+            text = clean(self._line())
+        else:
+            return
+        self.app.copy_to_clipboard(text)
+        self.notify("copied", timeout=2)
 
     def action_export(self) -> None:
-        """The ledger as JSON, in the clipboard."""
-        rows = [
-            {"id": o.sight.task.id, "name": o.sight.name, "outcome": o.word, "text": o.text}
-            for o in self.outcomes
-        ]
-        if rows:
-            self.app.copy_to_clipboard(json.dumps({"v": 1, "act": self._act.id, "outcomes": rows}))
+        """The ledger, in files."""
+        if self._over:
+            aside(self._save)
+
+    def _save(self) -> None:
+        self.call_later(self._hint, telling.save(self._act, self.outcomes))
 
     def action_leave(self) -> None:
         """Leave; while it runs, stop first and show what became of it."""
-        if self._at_work:
+        if self._chosen and not self._over:
             self._stop.set()
             return
         self.dismiss({o.sight.task.name: o for o in self.outcomes} if self.outcomes else None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from queue import Empty
 from typing import TYPE_CHECKING, ClassVar
@@ -11,7 +10,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
-from textual.content import Content
 from textual.events import DescendantFocus, Resize
 from textual.screen import Screen
 from textual.widget import Widget
@@ -20,7 +18,6 @@ from textual.widgets import Input, Static
 from dibs import BadName
 from dibs.filters import parse
 from dibs_tui import layout
-from dibs_tui.cards import card_of, trouble_of
 from dibs_tui.hand import Hand
 from dibs_tui.messages import (
     AgesWanted,
@@ -33,6 +30,8 @@ from dibs_tui.messages import (
 )
 from dibs_tui.model.board import BoardModel, Test
 from dibs_tui.model.panels import PANELS
+from dibs_tui.screens.aging import Aging
+from dibs_tui.screens.notices import Notices
 from dibs_tui.screens.parts import Parts
 from dibs_tui.text import clean
 from dibs_tui.widgets.filterbar import FilterBar
@@ -49,9 +48,9 @@ if TYPE_CHECKING:
 _UPRIGHT = ("all", "stale", "claimed")
 _AT_ONCE = ("filter", "commands", "help")
 """What is typed after these in one go is text, so they are done before the next key is seen."""
+_LOW = 12
+"""Lines; in fewer of them the frame and most of the head give way to rows."""
 _BOTTOM = ("available", "failed", "done", "locks")
-_SPARE = 25
-"""Listing anew may take one part in so many of a core."""
 
 
 class BoardScreen(Screen[None]):
@@ -67,11 +66,12 @@ class BoardScreen(Screen[None]):
         self.paused = False
         self.filter_text = ""
         self.parts = Parts(self)
+        self.notices = Notices(self)
+        self.aging = Aging()
         self.hand = Hand(self)
         self.tables: dict[str, TaskTable] = {}
         self._focused = ""
-        self._said: dict[str, str] = {}
-        self._remake_due: dict[str, float] = {}
+        self._told: tuple[object, ...] = ()
 
     @property
     def dibs(self) -> DibsApp:
@@ -104,7 +104,7 @@ class BoardScreen(Screen[None]):
             with Vertical(id="side"):
                 yield from self.parts.side()
         yield FilterBar(self.model)
-        yield Footer(app.commands)
+        yield Footer(app.commands, self.hand.operator.why_not)
 
     def on_mount(self) -> None:
         """Bind the keys, take over what is remembered, and begin to tick."""
@@ -158,14 +158,15 @@ class BoardScreen(Screen[None]):
         self._frame(panels)
         self.query_one(Tabs).show(self.view)
         if self._focused not in panels:
-            self._focused = panels[1] if len(panels) > 1 else panels[0]
-            self.focus_panel(self._focused)
+            urgent = len(panels) == 1 or bool(self.model.stale)  # what people open the board for
+            self.focus_panel(panels[0] if urgent else panels[1])
         self.call_after_refresh(self._shown_anew)
 
     def _frame(self, panels: tuple[str, ...], *, update: bool = True) -> None:
         """How these panels stand together; without `update` before there is anything to restyle."""
         self.set_class(len(panels) > 1, "-full", update=update)
         self.set_class(self.view != "all" or len(panels) == 1, "-tabs", update=update)
+        self.set_class(self.app.size.height < _LOW, "-low", update=update)
 
     def _shown_anew(self) -> None:
         self.parts.inspect(self.hand.task())
@@ -202,6 +203,12 @@ class BoardScreen(Screen[None]):
                     self.call_after_refresh(reader.drawn.set)
         return news
 
+    def look(self) -> None:
+        """Show at once what was found, or that the reader fares differently."""
+        told, self._told = self._told, self.dibs.reader.status.kind
+        if self.take_all() or told != self._told:
+            self.show()
+
     def take(self, seen: Seen) -> None:
         """Take over what the reader found, and paint what is another by now."""
         self.model.boottime = self.dibs.reader.boottime or self.model.boottime
@@ -219,10 +226,10 @@ class BoardScreen(Screen[None]):
         for table in self.shown_tables:
             table.catch_up()
         self.tell_panels()
-        self.query_one(Head).repaint_changed()
+        self._tell_status()
         self.query_one(Tabs).refresh()
         self.parts.show()
-        self._show_state()
+        self.notices.show()
 
     def tell_panels(self) -> None:
         """Let every frame tell what its table has become."""
@@ -235,60 +242,23 @@ class BoardScreen(Screen[None]):
     def tick(self) -> None:
         """Once a second: ages go on, flashes fade, and silence is noticed."""
         self.model.fade()
-        app = self.dibs
         for table in self.shown_tables:
             table.catch_up()
-            if table.test is not None and app.filter_ages and not table.held:
-                self._remake_at_times(table)
+        self.aging.tick(self.shown_tables)
         self.parts.tick()
         self.tell_panels()
-        self._show_state()
+        self.notices.show()
         if any(table.repainted for table in self.shown_tables):
             # Not at once with the rows: what stands between two changed places is painted too.
             self.set_timer(0.5, self._tell_status)
         else:
             self._tell_status()
 
-    def _remake_at_times(self, table: TaskTable) -> None:
-        """List anew what is filtered by age, as seldom as it takes long."""
-        start = time.monotonic()
-        if start >= self._remake_due.get(table.panel, 0.0):
-            table.remake()
-            end = time.monotonic()
-            self._remake_due[table.panel] = end + _SPARE * (end - start)
-
     def _tell_status(self) -> None:
-        self.query_one(Head).tell(self.dibs.reader.status)
-
-    def _show_state(self) -> None:
-        """Banner, card and dimmed rows, as the reader fares."""
-        status = self.dibs.reader.status
-        trouble = trouble_of(status, self.dibs.reader.path, time.monotonic())
-        card = card_of(self.model, status, trouble, self.dibs.reader.path)
-        self.set_class(bool(trouble), "-troubled")
-        self.query_one("#card").display = card is not None
-        self.query_one("#panels").display = card is None
-        self._say("#card", card or "")
-        banner = self.query_one("#banner", Static)
-        words = trouble if card is None else ""
-        if card is None and not words:
-            words = "\n".join([*self.model.aftermath.back.values(), *self._suspicion()][:3])
-        if not words and self.paused:
-            back = sum(table.held_back for table in self.shown_tables)
-            words = f"PAUSED — {back:,} changes held back, the counts go on. p goes on."
-        banner.set_class(bool(words), "-on")
-        banner.set_class(bool(trouble), "-bad")
-        self._say("#banner", words)
-
-    def _say(self, where: str, words: str) -> None:
-        """Other words: the screen is laid out anew only for these."""
-        if self._said.get(where) != words:
-            self._said[where] = words
-            self.query_one(where, Static).update(Content(words))
-
-    def _suspicion(self) -> list[str]:
-        why = self.model.brake.why(time.monotonic())
-        return [f"{why}. Acts on many are locked."] if why else []
+        head, janitor = self.query_one(Head), self.dibs.janitor
+        head.reaping = ("reaping locked" if janitor.why_not else "reaping") if janitor.on else ""
+        head.tell(self.dibs.reader.status)
+        self.query_one(Footer).tell()
 
     @on(AgesWanted)
     def _ages_wanted(self, event: AgesWanted) -> None:
@@ -307,7 +277,7 @@ class BoardScreen(Screen[None]):
             except BadName as error:
                 return clean(str(error))
         self.filter_text = text.strip()
-        self.dibs.filter_ages = any(word in text for word in ("age", "held"))
+        self.aging.filtered(text)
         for table in self.tables.values():
             table.test = test
             if table.listed:

@@ -42,6 +42,10 @@ class HelpScreen(ModalScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         ("escape", "dismiss", "leave"),
         ("question_mark", "dismiss", "leave"),
+        ("down", "move('down')", "down"),
+        ("up", "move('up')", "up"),
+        ("pagedown", "move('page_down')", "a screen further"),
+        ("pageup", "move('page_up')", "a screen back"),
     ]
     DEFAULT_CSS = """
     HelpScreen { align: center middle; background: $background 60%; }
@@ -70,6 +74,10 @@ class HelpScreen(ModalScreen[None]):
     def on_input_changed(self, event: Input.Changed) -> None:
         """What matches."""
         self._show(event.value.casefold())
+
+    def action_move(self, where: str) -> None:
+        """Scroll what matches."""
+        getattr(self.query_one(VerticalScroll), f"scroll_{where}")(animate=False)
 
     def on_input_submitted(self) -> None:
         """Enter leaves, too."""

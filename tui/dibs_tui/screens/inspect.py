@@ -10,9 +10,9 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
-from dibs_tui.addresses import address_in
 from dibs_tui.commands import COMMANDS, Command, spelled
 from dibs_tui.model.rows import Row
+from dibs_tui.taking import open_address
 from dibs_tui.text import clean
 from dibs_tui.widgets.bar import Bar
 from dibs_tui.widgets.inspector import board_of
@@ -192,8 +192,6 @@ class InspectScreen(Screen[None]):
     def action_open_url(self) -> None:
         """Open the address in the metadata."""
         details = self._subject.details
-        address = address_in(details.entry.metadata) if details is not None else ""
-        if address:
-            self.app.open_url(address)
-        told = f"opened {address}" if address else "there is no http address in its metadata"
-        self.notify(told, markup=False, timeout=3)
+        if details is not None:
+            told = open_address(self.app, details.entry.metadata)
+            self.notify(told, markup=False, timeout=3)

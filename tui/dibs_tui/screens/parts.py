@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -71,8 +72,14 @@ class Parts:
 
     def tick(self) -> None:
         """Once a second."""
+        screen, now = self.screen, time.monotonic()
+        if screen.model.whole:
+            screen.model.brake.touching(screen.dibs.reader.touching(), now)
+            screen.model.brake.fared(screen.dibs.reader.status, now)
+        screen.model.tell_crashes()
         self.show()
         self.screen.dibs.alerts.tick(self.screen.dibs.reader.status)
+        self.screen.hand.operator.tick()
 
     def seen(self, seen: Seen) -> None:
         """The board has changed."""

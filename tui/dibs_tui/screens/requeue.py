@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
@@ -22,6 +23,17 @@ if TYPE_CHECKING:
     from dibs_tui.app import DibsApp
 
 _SHOWN = 8
+_UNSHOWN = "\ufffd"
+
+
+class Pasted(TextArea):
+    """The list as it was pasted; what a terminal would act on is kept, but stands as one sign."""
+
+    def get_line(self, line_index: int) -> Text:
+        """A line as it is shown, with as many characters as it has."""
+        line = super().get_line(line_index)
+        told = "".join(c if c == "\t" or clean(c) == c else _UNSHOWN for c in line.plain)
+        return Text(told, end="", no_wrap=True)
 
 
 class RequeueScreen(ModalScreen[tuple[Sight, ...]]):
@@ -35,7 +47,8 @@ class RequeueScreen(ModalScreen[tuple[Sight, ...]]):
     RequeueScreen { align: center middle; background: $background 60%; }
     RequeueScreen > Vertical { width: 90; max-width: 98%; height: 80%; border: round $primary;
         background: $surface; padding: 0 2; }
-    RequeueScreen TextArea { height: 1fr; border: none; background: $panel; }
+    RequeueScreen TextArea, RequeueScreen TextArea:focus { height: 1fr; border: none;
+        background: $panel; }
     RequeueScreen #requeue-words { height: auto; max-height: 12; margin: 1 0; }
     """
 
@@ -63,7 +76,7 @@ class RequeueScreen(ModalScreen[tuple[Sight, ...]]):
         """A place to paste into, and what was found."""
         with Vertical() as box:
             box.border_title = Content("requeue a list")
-            yield TextArea(show_line_numbers=False)
+            yield Pasted(show_line_numbers=False, soft_wrap=False)
             words = (
                 "Paste ids or exact names, one a line. ctrl+g looks them up; nothing is done yet."
             )

@@ -2,115 +2,40 @@
 
 from __future__ import annotations
 
-import time
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from textual.app import ComposeResult
-from textual.binding import BindingType
-from textual.containers import Vertical
-from textual.content import Content
-from textual.message import Message
-from textual.screen import ModalScreen
-from textual.widgets import Button, Static
-
-from dibs import DibsError
+from dibs import Board, Event
+from dibs_tui.acting.plan import line
 from dibs_tui.ages import clock
-from dibs_tui.aside import aside
+from dibs_tui.screens.ask import Ask
 from dibs_tui.text import clean
 
-if TYPE_CHECKING:
-    from dibs import Event
-    from dibs_tui.app import DibsApp
 
-_DEAF = 0.4
+class UndoScreen(Ask):
+    """Shows the act of the journal that would be taken back; `y` takes exactly that one back."""
 
-
-class UndoScreen(ModalScreen[None]):
-    """Shows the act of the journal that would be taken back; `y` takes it back."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        ("escape", "dismiss", "leave"),
-        ("y", "confirm", "confirm"),
-    ]
-    DEFAULT_CSS = """
-    UndoScreen { align: center middle; background: $background 60%; }
-    UndoScreen > Vertical { width: 84; max-width: 96%; height: auto; border: round $primary;
-        background: $surface; padding: 0 2; }
-    UndoScreen #undo-hint { text-style: bold; margin: 1 0; }
-    UndoScreen Button { height: 1; min-width: 12; border: none; background: $panel; }
-    """
-
-    class Found(Message):
-        """What there is to take back, or why there is nothing."""
-
-        def __init__(self, event: Event | None, words: str) -> None:
-            super().__init__()
-            self.event = event
-            self.words = words
+    HEADING: ClassVar[str] = "undo"
+    YES: ClassVar[str] = "take it back"
 
     def __init__(self) -> None:
         super().__init__()
         self._event: Event | None = None
-        self._opened = time.monotonic()
 
-    @property
-    def dibs(self) -> DibsApp:
-        """The app, by its own type."""
-        from dibs_tui.app import DibsApp
-
-        assert isinstance(self.app, DibsApp)
-        return self.app
-
-    def compose(self) -> ComposeResult:
-        """Words, hint, Cancel."""
-        with Vertical() as box:
-            box.border_title = Content("undo")
-            yield Static(Content("looking into the journal …"), id="undo-text")
-            yield Static(Content(""), id="undo-hint")
-            yield Button(Content("Cancel"))
-
-    def on_mount(self) -> None:
-        """Look what there is."""
-        self.query_one(Button).focus()
-        aside(self._look)
-
-    def _look(self) -> None:
-        try:
-            event = self.dibs.reader.open_board().undoable()
-        except DibsError as error:
-            self.post_message(self.Found(None, clean(str(error))))
-            return
+    def found(self, board: Board) -> str:
+        """The last act, and what it would become again."""
+        event = self._event = board.undoable()
         if event is None:
-            self.post_message(self.Found(None, "there is no act to take back"))
-            return
-        words = (
-            f"{clock(event.at)} {event.verb} of {clean(event.id)} by {clean(event.by)}"
-            f"\n\n{clean(event.dst)}\n  becomes again\n{clean(event.src)}"
+            return "There is no act to take back."
+        words = ("dibs", "-d", self.dibs.reader.path, "undo")
+        self.line = line(words, event.dst, event.src)
+        reason = clean(event.reason.removeprefix(f"{event.by.partition(' ')[0]}:").strip())
+        return (
+            f"{clock(event.at)} {clean(event.verb)} of {clean(event.id)} by {clean(event.by)}"
+            f"{f': {reason}' if reason else ''}\n\n"
+            f"{clean(event.dst)}\n  becomes again\n{clean(event.src)}"
         )
-        self.post_message(self.Found(event, words))
 
-    def on_undo_screen_found(self, event: Found) -> None:
-        """Show it."""
-        self._event = event.event
-        self.query_one("#undo-text", Static).update(Content(event.words))
-        hint = "y — take it back      Esc — leave it" if event.event else "Esc leaves"
-        self.query_one("#undo-hint", Static).update(Content(hint))
-
-    def on_button_pressed(self) -> None:
-        """Cancel."""
-        self.dismiss()
-
-    def action_confirm(self) -> None:
-        """Take exactly that one back."""
-        if self._event is None or time.monotonic() - self._opened < _DEAF:
-            return
-        event, self._event = self._event, None
-        aside(lambda: self._undo(event))
-
-    def _undo(self, event: Event) -> None:
-        try:
-            task = self.dibs.reader.open_board().undo(event, by=self.dibs.by)
-            words = f"{clean(task.id)} is {task.state} again"
-        except DibsError as error:
-            words = f"not undone: {clean(str(error))}"
-        self.post_message(self.Found(None, words))
+    def done(self, board: Board) -> str:
+        """Take it back, if nothing has moved since."""
+        task = board.undo(self._event, by=self.dibs.by)
+        return f"{clean(task.id)} is {task.state} again."

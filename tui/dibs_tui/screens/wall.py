@@ -31,7 +31,7 @@ _UNLOCKED = 300.0
 
 
 class WallScreen(Screen[None]):
-    """Read-only; typing `unlock` opens the board for five minutes."""
+    """Read-only; typing `unlock` opens the board for five minutes, acts and all."""
 
     BINDINGS: ClassVar[list[BindingType]] = []
     CSS = """
@@ -100,7 +100,7 @@ class WallScreen(Screen[None]):
         trouble = trouble_of(status, app.reader.path, time.monotonic())
         banner = self.query_one("#wall-banner", Static)
         banner.set_class(bool(trouble), "-bad")
-        banner.update(Content(trouble))
+        banner.update(Content(trouble or "\n".join(self._model.warnings())))
         self.set_class(bool(trouble), "-troubled")
         self.query_one(Problems).show()
 
@@ -112,6 +112,8 @@ class WallScreen(Screen[None]):
             app = self.dibs
             app.pop_screen()
             if app.wall:
+                if not app.config.read_only:
+                    app.unlock()
                 app.set_timer(_UNLOCKED, self._lock_again)
         elif event.key == "escape" and not self.dibs.wall:
             self.dibs.pop_screen()

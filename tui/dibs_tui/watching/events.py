@@ -35,6 +35,15 @@ def identity(path: str) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
+def stamp(path: str) -> tuple[int, int, int] | None:
+    """Which content a file has, by its inode, size and time; None where there is none."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
 class Events:
     """Tells which paths of a board changed, from a thread of its own.
 
@@ -94,13 +103,19 @@ class Events:
                         self._listen(listener, folders)
             except Exception as error:  # whatever it is, the board is read without being told
                 if self._present() == folders:
-                    self._armed, self.why = False, _reason(error)
+                    denied = self._denied(folders) if isinstance(error, PermissionError) else ""
+                    self._armed, self.why = False, denied or _reason(error)
                     self._rest(_RETRY)
         self._armed = False
 
     def _present(self) -> list[str]:
         """The folders that are there; looked for here, where a hanging disk stops nobody else."""
         return ["", *(folder for folder in FOLDERS[1:] if _is_folder(self._prefix + folder))]
+
+    def _denied(self, folders: Iterable[str]) -> str:
+        """Which of the folders may not be listened to."""
+        denied = [folder for folder in folders if not os.access(self._prefix + folder, os.R_OK)]
+        return f"{denied[0] or 'the directory'} may not be read" if denied else ""
 
     def _listener(self, folders: Iterable[str]) -> RustNotify:
         from watchfiles._rust_notify import RustNotify
@@ -179,8 +194,6 @@ def _reason(error: Exception) -> str:
     match error:
         case FileNotFoundError() | NotADirectoryError():
             return "the directory is not there"
-        case PermissionError():
-            return "a folder of the board may not be read"
         case UnicodeError():
             return "the directory's path is no UTF-8"
         case ImportError():

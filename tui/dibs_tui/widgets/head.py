@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from functools import lru_cache
 
+from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 from textual.geometry import Region
@@ -19,11 +20,14 @@ from dibs_tui.model.seen import Status
 from dibs_tui.text import clean, fit
 
 COUNTED = ("stale", "failed", "claimed", "available", "held", "done")
+_PATH = 24
+"""Cells that the board's path keeps, and the gaps, before more is told of the file system."""
 _RATED: tuple[tuple[str, str], ...] = (
     ("claims", "claims"),
     ("dones", "done"),
     ("expiries", "expired"),
 )
+_BARS = (30, 15, 8, 4)
 
 
 class Head(Widget):
@@ -35,6 +39,8 @@ class Head(Widget):
         self._where = where
         self._model = model
         self.read_only = read_only
+        self.reaping = ""
+        """What is said of the dashboard's own janitor; empty while it is off."""
         self.muted = False
         self.status = Status()
         self._shown: dict[int, Text] = {}
@@ -66,29 +72,44 @@ class Head(Widget):
         status = self.status
         left = Text.assemble((" dibs ", self._colour("primary", bold=True)))
         age = max(0.0, time.monotonic() - status.fresh) if status.fresh else None
-        if status.trouble:
-            mode, colour = f"✗ {status.trouble}", "state-failed"
-        elif status.live:
-            mode, colour = "● live", "state-claimed"
-        elif status.fresh:
-            mode, colour = f"↻ polling every {status.every:g}s", "state-late"
-        else:
-            mode, colour = "… looking", "muted"
+        mode, colour, traits = self._mode()
         right = Text.assemble(
-            (mode, self._colour(colour)),
             ("  as of ", self._colour("muted")),
             (f"{short(age) if age is not None else '-':>3} ago", self._fresh(age)),
-            ("  read-only" if self.read_only else "  read-write", self._colour("muted")),
+            (f"  {self._may()}", self._colour("muted")),
+            (f"  {self.reaping}" if self.reaping else "", self._colour("state-late")),
             ("  muted" if self.muted else "", self._colour("state-late")),
             (f"  {self._where}", self._colour("muted")),
             (f"  {self._clock()} ", Style(bold=True)),
         )
+        for trait in map(clean, traits):
+            if left.cell_len + cell_len(mode + trait) + right.cell_len + _PATH <= cells:
+                mode += f" · {trait}"
+        right = Text.assemble((mode, self._colour(colour)), right)
         room = cells - left.cell_len - right.cell_len - 1
-        if room < 12:
-            right = right[: max(0, right.cell_len + room - 12)]
+        path = clean(self._path)
+        least = min(12, cell_len(path))
+        if room < least:
+            right = right[: max(0, right.cell_len + room - least)]
             room = cells - left.cell_len - right.cell_len - 1
-        left.append(fit(clean(self._path), max(0, room), cut="middle"), Style(bold=True))
+        left.append(fit(path, max(0, room), cut="middle"), Style(bold=True))
         return Text.assemble(left, " ", right, no_wrap=True, overflow="crop")
+
+    def _mode(self) -> tuple[str, str, tuple[str, ...]]:
+        """How the board is followed, the colour of that, and more to tell where there is room."""
+        status = self.status
+        if status.trouble:
+            return f"✗ {status.trouble}", "state-failed", ()
+        if status.live:
+            return "● live", "state-claimed", status.traits
+        if not status.fresh:
+            return "… looking", "muted", ()
+        how = f"· {clean(status.traits[0])}" if status.traits else f"every {status.every:g}s"
+        return f"↻ polling {how}", "state-late", status.traits[1:]
+
+    def _may(self) -> str:
+        """Whether anything can be changed from here."""
+        return "read-write" if self.status.writable and not self.read_only else "read-only"
 
     def _counts(self) -> Text:
         text = Text(" ", no_wrap=True, overflow="ellipsis")
@@ -106,26 +127,19 @@ class Head(Widget):
         return text
 
     def _rates(self, cells: int) -> Text:
+        """Every rate, then what else there is room for, each rate with as long a line of bars."""
         model, text = self._model, Text(" ", no_wrap=True, overflow="ellipsis")
         now = model.now.fs / 1e9
-        bars = 8 if cells < 100 else 15 if cells < 160 else 30
-        rated = _RATED if cells >= 100 else _RATED[:2]
-        for kind, word in rated:
-            colour = {"claims": "held", "dones": "claimed", "expiries": "stale"}[kind]
-            text.append(
-                sparkline(model.rates.last(kind, now), bars), self._colour(f"state-{colour}")
-            )
-            text.append(
-                f" {word} {rate(model.rates.per_minute(kind, now))}   ", self._colour("muted")
-            )
-        rest = []
+        told = [f"{word} {rate(model.rates.per_minute(kind, now))}" for kind, word in _RATED]
         oldest = model.oldest.first(model.tasks)
-        if oldest is not None:
-            waited = short(max(0.0, now - oldest[0] / 1e9))
-            rest.append(f"oldest {waited}")
-        for words in (*rest, self._empty_in(now)):
-            if text.cell_len + len(words) <= cells:
-                text.append(f"{words}   ", self._colour("muted"))
+        rest = [f"oldest {short(max(0.0, now - oldest[0] / 1e9))}"] if oldest is not None else []
+        bars, rest = _fitted(told, [*rest, self._empty_in(now)], cells)
+        for (kind, _), words in zip(_RATED, told, strict=True):
+            colour = {"claims": "held", "dones": "claimed", "expiries": "stale"}[kind]
+            line = f"{sparkline(model.rates.last(kind, now), bars)} " if bars else ""
+            text.append(line, self._colour(f"state-{colour}"))
+            text.append(f"{words}   ", self._colour("muted"))
+        text.append("   ".join(rest), self._colour("muted"))
         text.rstrip()
         return text
 
@@ -149,6 +163,17 @@ class Head(Widget):
 
     def _colour(self, name: str, *, bold: bool = False) -> Style:
         return _style(self.app.theme_variables.get(name), bold)
+
+
+def _fitted(rates: list[str], rest: list[str], cells: int) -> tuple[int, list[str]]:
+    """How long the bars before each rate can be, and how much of the rest stands behind them."""
+    for most in range(len(rest), -1, -1):
+        words = [*rates, *rest[:most]]
+        room = cells - 2 - sum(len(word) + 3 for word in words) + 3
+        bars = room // len(rates) - 1
+        if bars >= _BARS[-1]:
+            return next(n for n in _BARS if n <= bars), rest[:most]
+    return 0, []
 
 
 @lru_cache(64)

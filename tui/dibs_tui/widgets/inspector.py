@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from textual import on
 from textual.content import Content
+from textual.geometry import Region
 from textual.timer import Timer
 
 from dibs_tui.model.rows import row
@@ -63,10 +64,15 @@ class Inspector(Page, can_focus=False):
             self.show()
             return
         self._subject.set(task)
-        self.border_title = Content(f"inspect · {clean(task.id)}" if task else "inspect")
+        self._entitle(f"inspect · {clean(task.id)}" if task else "inspect")
         self._wait()
-        self.scroll_home(animate=False)
+        self.scroll_to(y=0, animate=False)
         self.show()
+
+    def _entitle(self, title: str) -> None:
+        """Another title; set as usual it would paint all that it stands over."""
+        self._border_title = Content(title)
+        self.refresh(Region(*-self.content_offset, self.outer_size.width, 1))
 
     def show(self) -> None:
         """Paint what is another by now; ages, mostly."""

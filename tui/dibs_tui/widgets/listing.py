@@ -56,6 +56,8 @@ class Shown(Window, Generic[Row], inherit_bindings=False):
         self._still_until = 0.0
         self._paused = False
         self._due = 0.0
+        self.moved_at = 0.0
+        """When the row under the cursor last moved or changed, and not by hand."""
         self._line = 0
         self._rows: Sequence[tuple[str, Row]] = ()
 
@@ -136,8 +138,8 @@ class Shown(Window, Generic[Row], inherit_bindings=False):
         top, height = int(self.scroll_y), max(1, self.size.height)
         first = self._first()
         line = 0 if self._line == first and first < height else self._line
-        if line < top:
-            self.scroll_to(y=line, animate=False, immediate=True)
+        if line < top or (line == top and self._heading(top) is not None):
+            self.scroll_to(y=max(0, line - 1), animate=False, immediate=True)
         elif self._line >= top + height:
             self.scroll_to(y=self._line - height + 1, animate=False, immediate=True)
 
@@ -151,7 +153,10 @@ class Shown(Window, Generic[Row], inherit_bindings=False):
         now = time.monotonic()
         if now >= self._due and not self._paused and now >= self._still_until:
             start = time.thread_time()
+            under = self.cursor_key, self._line - int(self.scroll_y)
             self._take(self.rows())
+            if under != (self.cursor_key, self._line - int(self.scroll_y)):
+                self.moved_at = now
             self._due = now + max(self.EVERY, _SPARE * (time.thread_time() - start))
             self.border_title = Content(self.title())
         self.repaint_changed()
@@ -217,11 +222,20 @@ class Shown(Window, Generic[Row], inherit_bindings=False):
         number = int(self.scroll_y) + y
         if not self._rows:
             return False, self._absence(y, width)
+        heading = self._heading(number) if not y else None
+        if heading is not None:
+            return False, tuple(self.draw(self._rows[heading][1], width))
         if number >= len(self._rows):
             return False, ()
         key, row = self._rows[number]
         cursor = bool(key) and number == self._line and self.has_focus
         return cursor, tuple(self.draw(row, width))
+
+    def _heading(self, top: int) -> int | None:
+        """The heading of what begins at the top of the window, where it has gone out of sight."""
+        if not 0 < top < len(self._rows) or not self._rows[top][0]:
+            return None
+        return next((at for at in range(top - 1, -1, -1) if not self._rows[at][0]), None)
 
     def _absence(self, y: int, width: int) -> tuple[Part, ...]:
         words = "nothing here matches — Esc clears the filter" if self.test else self.nothing()
@@ -250,6 +264,8 @@ class Shown(Window, Generic[Row], inherit_bindings=False):
         """A row takes the cursor; twice, it is entered."""
         offset = event.get_content_offset(self)
         number = int(self.scroll_y) + offset.y if offset is not None else -1
+        if offset is not None and not offset.y and self._heading(number) is not None:
+            return  # a heading stands there
         if 0 <= number < len(self._rows) and self._rows[number][0]:
             self.go(number)
             if event.chain > 1:

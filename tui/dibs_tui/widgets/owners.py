@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 from dibs import Task
-from dibs_tui.ages import short
+from dibs_tui.ages import counted, short
 from dibs_tui.messages import FilterAsked
 from dibs_tui.model.board import BoardModel
 from dibs_tui.model.line import GLYPHS
@@ -98,7 +98,7 @@ class Owners(Shown[Line]):
         """How many there are."""
         owners, hosts = self._counts
         match = " match" if self.test else ""
-        return f"9 owners · {owners:,} on {hosts:,} hosts{match}"
+        return f"9 owners · {owners:,} on {counted(hosts, 'host')}{match}"
 
     def nothing(self) -> str:
         """Nobody holds anything."""

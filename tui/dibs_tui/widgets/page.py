@@ -22,7 +22,7 @@ class Page(ScrollView):
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"page--{look}" for look in (*_LOOKS, *STATES)}
     DEFAULT_CSS = """
-    Page { background: $background; overflow-x: hidden; scrollbar-gutter: stable;
+    Page { background: $background; overflow: hidden scroll;
         scrollbar-size-vertical: 1; scrollbar-color: $panel; scrollbar-color-hover: $muted;
         scrollbar-background: $background; }
     Page > .page--text { color: $foreground; background: $background; }
@@ -53,20 +53,23 @@ class Page(ScrollView):
     def put(self, lines: Sequence[Row]) -> None:
         """Show these lines; the place in them stays."""
         before, self.lines = self.lines, lines
-        if len(lines) != len(before):
-            self.virtual_size = Size(self.cells, len(lines))
-            self.refresh()
-            return
-        top, width = int(self.scroll_y), self.size.width
-        window = range(top, min(len(lines), top + self.size.height))
-        changed = [Region(0, n - top, width, 1) for n in window if lines[n] != before[n]]
+        self._lengthen(max(len(lines), self.size.height))
+        top = int(self.scroll_y)
+        window = range(top, top + self.size.height)
+        changed = [n - top for n in window if _line(lines, n) != _line(before, n)]
         if changed:
-            self.refresh(*changed)
+            self.refresh(*(Region(0, y, self.size.width, 1) for y in changed))
+
+    def _lengthen(self, length: int) -> None:
+        """Another length lays out nothing anew, for the scroll bar has its place in any case."""
+        self.set_reactive(Page.virtual_size, Size(self.cells, length))
+        self.vertical_scrollbar.window_virtual_size = length
+        if self.scroll_y > self.max_scroll_y:
+            self.scroll_to(y=self.max_scroll_y, animate=False)
 
     def render_line(self, y: int) -> Strip:
         """One line of the screen."""
-        number, base = int(self.scroll_y) + y, self._look("text")
-        line = self.lines[number] if number < len(self.lines) else EMPTY
+        base, line = self._look("text"), _line(self.lines, int(self.scroll_y) + y)
         segments = [Segment(text, base + self._look(look)) for text, look in line]
         return Strip(segments).adjust_cell_length(self.size.width, base)
 
@@ -80,3 +83,7 @@ class Page(ScrollView):
             partial = name != "text"
             self._styles[name] = self.get_component_rich_style(f"page--{name}", partial=partial)
         return self._styles[name]
+
+
+def _line(lines: Sequence[Row], number: int) -> Row:
+    return lines[number] if number < len(lines) else EMPTY

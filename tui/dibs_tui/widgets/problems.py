@@ -8,7 +8,6 @@ from threading import Thread
 from typing import ClassVar
 
 from dibs import Board, DibsError, Finding, Task
-from dibs.filters import parse
 from dibs_tui.ages import short
 from dibs_tui.config import Config
 from dibs_tui.messages import FilterAsked, Inspected
@@ -120,13 +119,11 @@ class Problems(Shown[Group | Problem]):
 
     @property
     def cursor_tasks(self) -> tuple[Task, ...]:
-        """The task that is in trouble, or all the stale claims that have one cause."""
-        row = self.cursor_row
-        if not isinstance(row, Problem) or row.task is not None or not row.terms:
+        """The task that is in trouble, or all the claims that the line was painted for."""
+        row, facts = self.cursor_row, self.model.facts
+        if not isinstance(row, Problem) or not row.claims:
             return super().cursor_tasks
-        test = parse(row.terms.split())
-        claims = [self.model.facts[n].task for n in self.model.stale if n in self.model.facts]
-        return tuple(task for task in claims if test(self.model.entry(task)))
+        return tuple(facts[name].task for name in row.claims if name in facts)
 
     def enter(self) -> None:
         """Show the task whole, or filter to the many that it is about."""

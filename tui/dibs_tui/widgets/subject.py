@@ -110,7 +110,10 @@ class Subject:
             return
         self._asked = time.monotonic()
         self._signs, self._newest = self._now(), self._head()
-        self._finder.ask(board, self.known, briefly=briefly)
+        beside = tuple(self.model.facts.values()) if self.known.task.live else ()
+        cadence = self.model.cadence(self.known.task.name)
+        known = self.known._replace(beside=beside, cadence=cadence)
+        self._finder.ask(board, known, briefly=briefly)
         if not self._finder.ident:
             self._finder.start()
 

@@ -32,6 +32,11 @@ class Mount(NamedTuple):
     read_only: bool
     point: str
 
+    @property
+    def kind(self) -> str:
+        """The file system's own name, without the way it is mounted."""
+        return self.fstype.removeprefix("fuse.")
+
 
 UNKNOWN = Mount("unknown", "", False, False, "/")
 """Where there is no mount table to be read."""

@@ -1,0 +1,86 @@
+"""A folder of its own below `.dibs/` in which things are tried, and which is removed again."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import NamedTuple
+
+from dibs.adding import DRAFT_AGE
+from dibs.clock import SECOND
+from dibs.disk import Disk
+from dibs.errors import StorageError
+from dibs.host import this_host
+from dibs.store import Store
+
+_is_trial = re.compile(r"trial\.[0-9A-F]{10}").fullmatch
+
+
+class Trial(NamedTuple):
+    """The folder in which everything is tried."""
+
+    store: Store
+    root: str
+    folder: str
+    rounds: int
+    seconds: float
+    """How many rounds a race has, and how long it lasts at the most."""
+
+    def ground(self, name: str) -> Disk:
+        """A new folder in it for one thing to be tried."""
+        port = self.store.port
+        path = f"{self.folder}/{name}.{port.nonce()}"
+        port.mkdir(path)
+        return Disk(f"{self.root}/{path}")
+
+
+def opened(root: str) -> Store:
+    """The board, ready to be written to."""
+    store = Store(Disk(root), this_host())
+    store.open()
+    store.ready()
+    return store
+
+
+@contextmanager
+def on_trial(store: Store, root: str, rounds: int, seconds: float) -> Iterator[Trial]:
+    """The folder, for as long as the block lasts."""
+    folder = f".dibs/trial.{store.port.nonce()}"
+    trial = Trial(store, root.rstrip("/"), folder, rounds, seconds)
+    try:
+        store.port.mkdir(trial.folder)
+        yield trial
+    except OSError as error:
+        raise StorageError(f"{root}: {error.strerror}: nothing can be tried here") from error
+    finally:
+        _clear(f"{trial.root}/{trial.folder}")
+
+
+def _clear(folder: str) -> None:
+    """Remove a trial, as far as it can be; a listing may still miss what was made just now."""
+    for _ in range(5):
+        for path, folders, files in os.walk(folder, topdown=False):
+            for name in files:
+                with suppress(OSError):
+                    os.unlink(os.path.join(path, name))
+            for name in folders:
+                with suppress(OSError):
+                    os.rmdir(os.path.join(path, name))
+        with suppress(OSError):
+            os.rmdir(folder)
+        if not os.path.lexists(folder):
+            return
+        time.sleep(0.2)
+
+
+def sweep(store: Store, root: str) -> None:
+    """Remove the trials of probes that were killed: those that are older than any can be."""
+    now = store.clock.now()
+    for name in filter(_is_trial, store.ended(".dibs")):
+        with suppress(OSError):
+            stat = store.port.stat(f".dibs/{name}")
+            if stat.folder and now.fs - stat.mtime > DRAFT_AGE * SECOND:
+                _clear(f"{root}/.dibs/{name}")

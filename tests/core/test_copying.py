@@ -1,0 +1,107 @@
+"""A board that is copied, put back from a backup, or left: the tasks are files, and stay so."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import dibs
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "core/FILESYSTEMS.md").read_text()
+
+
+@pytest.fixture
+def board(scratch: Path) -> dibs.Board:
+    """One task done, one failed, one claimed and two that wait, a spelling of which is escaped."""
+    made = dibs.open(scratch / "board", create=True)
+    for ident in ("done", "failed", "claimed", "waits", "v1.2"):
+        made.add(ident, ident.encode())
+    made.claim("done", owner="me").done()  # type: ignore[union-attr]
+    made.park("failed.available", "why")
+    made.claim("claimed", owner="me")
+    return made
+
+
+def copied(board: dibs.Board, *without: str) -> dibs.Board:
+    """The board as `cp -a` copies it, perhaps not all of it."""
+    place = Path(board.path).with_name("copy")
+    subprocess.run(["cp", "-a", board.path, place], check=True)
+    for name in without:
+        shutil.rmtree(place / name)
+    return dibs.open(place)
+
+
+def states(board: dibs.Board) -> dict[str, str]:
+    return {entry.id: entry.state for entry in board.entries()}
+
+
+def test_a_copy_with_everything_in_it_is_a_board_that_goes_on(board: dibs.Board) -> None:
+    copy = copied(board)
+    assert states(copy) == states(board)
+    assert copy.check() == []
+    with pytest.raises(dibs.Exists):
+        copy.add("done")
+    again = copy.claim("waits", owner="another")
+    assert again is not None
+    assert again.read() == b"waits"
+    requeued = copy.requeue(copy.find("done")[0].name)
+    after = copy.claim(requeued.id, owner="another")
+    assert after is not None
+    assert after.fence == 2, "one above the copied one"
+
+
+def test_a_claim_in_a_copy_is_nobody_elses_until_its_ttl_is_over(board: dibs.Board) -> None:
+    copy = copied(board)
+    (claimed,) = copy.find("claimed")
+    assert not copy.reap().given_back
+    with pytest.raises(dibs.Held):
+        copy.claim("claimed", owner="another")
+    assert copy.attach(claimed.stem).done().state == "done"
+    assert board.find("claimed")[0].state == "claimed", "each copy is a board of its own"
+
+
+def test_a_copy_without_its_folder_of_records_has_all_its_tasks_and_forgot_their_ids(
+    board: dibs.Board,
+) -> None:
+    copy = copied(board, ".dibs")
+    assert states(copy) == states(board)
+    assert {i: copy.payload(copy.find(i)[0]) for i in ("waits", "v1.2")} == {
+        "waits": b"waits",
+        "v1.2": b"v1.2",
+    }
+    copy.add("done")
+    assert len(copy.find("done")) == 2, "nothing told that it was there already"
+
+
+def test_a_board_is_left_by_giving_its_tasks_plain_names(board: dibs.Board) -> None:
+    (script,) = re.findall(r"^```sh\n(for .*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    subprocess.run(["sh", "-eu", "-c", script], cwd=board.path, check=True, timeout=30)
+    left = {str(p.relative_to(board.path)) for p in Path(board.path).rglob("*") if p.is_file()}
+    assert {"waits", "v1=2E2", "failed/failed", "done/done"} <= left
+    assert (Path(board.path) / "done/done").read_bytes() == b"done"
+    assert not (Path(board.path) / ".dibs").exists()
+
+
+def test_what_a_later_version_adds_to_a_record_is_passed_over(board: dibs.Board) -> None:
+    (task,) = board.find("claimed")
+    record = Path(board.path) / ".dibs/claims" / task.stem
+    fields = json.loads(record.read_text()) | {"colour": "green"}
+    record.write_text(json.dumps(fields))
+    facts = board.facts(task)
+    assert facts is not None
+    assert facts.record is not None
+    assert (facts.record.flaw, facts.record.owner) == ("", "me")
+
+
+def test_every_test_that_the_page_names_is_there() -> None:
+    named = re.findall(r"`(tests/[a-z_/]+\.py)(?:::(test_[a-z0-9_]+))?`", PAGE)
+    assert len(named) > 10
+    for file, name in named:
+        text = (ROOT / file).read_text()
+        assert not name or f"def {name}(" in text, (file, name)

@@ -1,0 +1,288 @@
+"""`check --probe` by doing: what it finds, what it leaves, and what it must not miss."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dibs
+from dibs import peer, races
+from dibs.disk import Disk
+from dibs.fitness import BAD, GOOD, NOTE, Line
+from dibs.probe import ROUNDS, probe, quick
+from dibs.races import race
+from tests.core.test_cli import Command
+from tests.core.tools import NOBODY, give, in_child, settle
+
+ABILITIES = ["mount", "rename", "keep", "link", "create", "times", "sync", "names", "users"]
+TOGETHER = ["peer", "peer-rename", "peer-keep", "peer-link"]
+LAGS = ["peer-names", "peer-listing", "peer-beats"]
+ROOT_ONLY = "NO SECOND USER WAS TRIED: only root can become one"
+
+
+def tree(path: Path) -> list[tuple[str, int]]:
+    """Every name below a board, with its inode; a probe may only move the clock's own files."""
+    found = [(str(p.relative_to(path)), p.stat().st_ino) for p in path.rglob("*")]
+    return sorted(entry for entry in found if "/witness/" not in entry[0])
+
+
+def by_name(lines: Iterator[Line]) -> dict[str, Line]:
+    return {line.ability: line for line in lines}
+
+
+@pytest.fixture
+def board(scratch: Path) -> Path:
+    path = scratch / "board"
+    settle(path)
+    dibs.open(path).add("a", b"payload")
+    dibs.open(path).claim(owner="me")
+    return path
+
+
+def test_a_directory_in_memory_is_fine_and_is_left_as_it_was(
+    command: Command, scratch: Path
+) -> None:
+    command("add", "a", "b")
+    command("claim", "--owner", "me")
+    before = tree(command.path)
+    told = command("check", "--probe").splitlines()
+    assert [line.split()[0] for line in told[:-1]] == ABILITIES
+    assert {line.split()[1] for line in told[:-1]} == {"good"}
+    assert told[-1] == "fine"
+    assert tree(command.path) == before
+
+
+def test_as_json_it_is_one_versioned_object_a_line(command: Command) -> None:
+    found = [json.loads(line) for line in command("--json", "check", "--probe").splitlines()]
+    assert all(row.pop("v") == 1 for row in found)
+    *lines, verdict = found
+    assert all({"ability", "grade", "text"} <= set(row) for row in lines)
+    assert verdict == {"status": "fine", "least_ttl": 1, "why": [], "text": "fine"}
+    figures: dict[str, Any] = {row["ability"]: row for row in lines}
+    assert figures["rename"]["rounds"] == ROUNDS
+    assert figures["rename"]["mine"] + figures["rename"]["theirs"] == ROUNDS
+    assert 0 < figures["times"]["tick"] < 0.1
+    assert figures["times"]["rename_moves_ctime"] is True
+    assert figures["mount"]["network"] is False
+
+
+def test_the_same_directory_over_another_path_is_seen_at_once(
+    command: Command, scratch: Path
+) -> None:
+    command("init")
+    (scratch / "link").symlink_to(command.path)
+    before = tree(command.path)
+    told = command("check", "--probe", "--peer", str(scratch / "link")).splitlines()
+    assert [line.split()[0] for line in told[:-1]] == ABILITIES + TOGETHER + LAGS
+    assert told[-1] == "fine"
+    assert tree(command.path) == before
+
+
+def test_another_directory_is_no_peer(
+    board: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peer, "_SAME", 0.1)
+    settle(scratch / "other")
+    found = by_name(probe(str(board), str(scratch / "other")))
+    assert found["peer"].grade == BAD
+    assert "another directory" in found["peer"].text
+    assert LAGS[0] not in found
+
+
+def test_options_that_make_no_sense_together_are_refused(command: Command) -> None:
+    command("check", "--peer", "/", code=2)
+    command("check", "--probe", "--repair", code=2)
+    assert "no directory" in command("check", "--probe", "--peer", "/nowhere", code=2)
+
+
+def test_the_quick_form_leaves_nothing_either(board: Path) -> None:
+    before = tree(board)
+    assert quick(str(board)).text == "fine"
+    assert tree(board) == before
+
+
+def test_init_says_nothing_where_all_is_well(command: Command) -> None:
+    done = command.run("init")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert json.loads(command("--json", "init")) == {
+        "v": 1,
+        "status": "ready",
+        "board": str(command.path),
+    }
+
+
+def test_a_probe_that_was_killed_is_cleared_away_by_a_later_one(board: Path) -> None:
+    old, young, strange = (board / ".dibs" / f"trial.{n}" for n in ("0" * 10, "1" * 10, "mine"))
+    for folder in (old, young, strange):
+        (folder / "rename").mkdir(parents=True)
+        (folder / "rename/left").touch()
+    for folder in (old, strange):
+        os.utime(folder, (0, 0))
+    list(probe(str(board)))
+    assert not old.exists()
+    assert (young / "rename/left").exists()
+    assert (strange / "rename/left").exists()
+
+
+# Disks that cannot be trusted
+
+
+class Generous(Disk):
+    """Tells everybody that they won."""
+
+    def rename(self, src: str, dst: str, keep: bool = False) -> None:
+        with suppress(OSError):
+            super().rename(src, dst, keep)
+
+
+class Forgetful(Disk):
+    """Does what it is told, and says that it did not."""
+
+    def rename(self, src: str, dst: str, keep: bool = False) -> None:
+        super().rename(src, dst, keep)
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+
+
+class Broken(Disk):
+    def rename(self, src: str, dst: str, keep: bool = False) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+class Deadly(Disk):
+    """Whoever touches it is gone."""
+
+    def rename(self, src: str, dst: str, keep: bool = False) -> None:
+        os._exit(1)
+
+
+@pytest.mark.parametrize("kind", ["rename", "keep", "link", "create"])
+def test_two_processes_meet_in_every_round_and_one_of_them_wins(kind: str, scratch: Path) -> None:
+    disk = Disk(str(scratch))
+    found = race(kind, disk, disk, ROUNDS, 10)
+    assert (found.rounds, found.both, found.none, found.error) == (ROUNDS, 0, 0, "")
+    assert found.mine + found.theirs == ROUNDS
+    assert min(found.mine, found.theirs) > ROUNDS // 10, "nobody raced"
+
+
+@pytest.mark.parametrize(("disk", "wrong"), [(Generous, (20, 0, "")), (Forgetful, (0, 20, ""))])
+def test_a_disk_that_lies_about_a_race_is_found_out(
+    disk: type[Disk], wrong: tuple[int, int, str], scratch: Path
+) -> None:
+    found = race("rename", disk(str(scratch)), disk(str(scratch)), 20, 10)
+    assert (found.both, found.none, found.error) == wrong
+
+
+def test_what_else_the_disk_answered_is_told(scratch: Path) -> None:
+    found = race("rename", Disk(str(scratch)), Broken(str(scratch)), 5, 10)
+    assert (found.rounds, found.mine, found.error) == (5, 5, "Input/output error")
+
+
+def test_a_race_ends_when_its_time_is_up(scratch: Path) -> None:
+    found = race("create", Disk(str(scratch)), Disk(str(scratch)), 10**6, 0.05)
+    assert 0 < found.rounds < 10**6
+    assert (found.both, found.none) == (0, 0)
+
+
+def test_a_racer_that_dies_ends_the_race(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(races, "_PATIENCE", 0.2)
+    with pytest.raises(TimeoutError):
+        race("rename", Disk(str(scratch)), Deadly(str(scratch)), 5, 10)
+
+
+class Folding(Disk):
+    """Names differ in more than the size of their letters, as on FAT."""
+
+    def create(self, path: str, data: bytes, sync: bool = False) -> None:
+        super().create(path.lower(), data, sync)
+
+    def stat(self, path: str) -> Any:
+        return super().stat(path.lower())
+
+
+def test_names_that_differ_only_in_case_are_missed(
+    board: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dibs.trial.Disk", Folding)
+    monkeypatch.setattr("dibs.store.FOLDERS", ())
+    line = by_name(probe(str(board)))["names"]
+    assert (line.grade, line.figures["cases"]) == (NOTE, False)
+    assert "a and A are one name" in line.text
+
+
+# Other users
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason=ROOT_ONLY)
+@pytest.mark.parametrize(
+    ("mode", "group", "part"),
+    [
+        (0o2775, 54321, "lets group 54321 work here, and another user did"),
+        (0o777, 54321, "lets group 54321 and everybody work here, and another user did"),
+        (0o755, 54321, "only user 0 can work here"),
+    ],
+)
+def test_another_user_works_where_the_mode_lets_it(
+    mode: int, group: int, part: str, scratch: Path
+) -> None:
+    path = scratch / "board"
+    path.mkdir()
+    os.chown(path, 0, group)
+    path.chmod(mode)
+    line = by_name(probe(str(path)))["users"]
+    assert line.grade == GOOD
+    assert part in line.text
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason=ROOT_ONLY)
+def test_another_user_may_be_stopped_on_the_way(scratch: Path) -> None:
+    path = scratch / "closed/board"
+    path.mkdir(parents=True)
+    path.chmod(0o777)
+    path.parent.chmod(0o700)
+    line = by_name(probe(str(path)))["users"]
+    assert line.grade == NOTE
+    assert "cannot enter the directory (EACCES)" in line.text
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason=ROOT_ONLY)
+def test_without_root_the_mode_alone_is_told(scratch: Path) -> None:
+    path = scratch / "board"
+    settle(path)
+    path.chmod(0o775)
+    give(path, NOBODY)
+    line = in_child(lambda: by_name(probe(str(path)))["users"], uid=NOBODY)
+    assert line.grade == GOOD
+    assert "not tried, for that root must run this" in line.text
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason=ROOT_ONLY)
+def test_who_may_not_write_is_told_not_to_use_it(board: Path) -> None:
+    found = in_child(lambda: list(probe(str(board))), uid=NOBODY)
+    assert [line.ability for line in found] == ["mount", "write"]
+    assert found[-1].grade == BAD
+
+
+def test_a_sticky_directory_is_none_for_a_board(board: Path) -> None:
+    board.chmod(0o1777)
+    line = by_name(probe(str(board)))["users"]
+    assert line.grade == BAD
+    assert "chmod -t" in line.text
+
+
+# What a worker pays
+
+
+def test_no_verb_of_a_worker_loads_the_probe(command: Command) -> None:
+    command("add", "a")
+    command.env["PYTHONPROFILEIMPORTTIME"] = "1"
+    for verb in ("claim", "ls", "check"):
+        told = command.run(verb).stderr.decode()
+        assert "dibs.board" in told
+        assert not {"dibs.probe", "dibs.fitness", "dibs.mounts"} & set(told.split())

@@ -1,0 +1,95 @@
+"""A board that was opened to be read only: every act is refused by the core, whoever asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import dibs
+from dibs.clock import PROBE
+from tests.core.test_verbs_reader import populate
+from tests.core.tools import Place, settle
+
+ACTS: dict[str, Callable[[dibs.Board, dibs.Claim], object]] = {
+    "add": lambda board, claim: board.add("new"),
+    "claim": lambda board, claim: board.claim(),
+    "acquire": lambda board, claim: board.acquire("gate"),
+    "done": lambda board, claim: board.attach(claim.name).done(),
+    "fail": lambda board, claim: board.attach(claim.name).fail("why"),
+    "release": lambda board, claim: board.attach(claim.name).release(),
+    "resume": lambda board, claim: board.resume("mine", name=claim.name),
+    "force-release": lambda board, claim: board.force_release(claim.name, "why"),
+    "reap": lambda board, claim: board.reap(),
+    "reap one": lambda board, claim: board.reap_claim(claim.name),
+    "requeue": lambda board, claim: board.requeue(board.find("sunk")[0].name),
+    "park": lambda board, claim: board.park("wait.available", "why"),
+    "prioritise": lambda board, claim: board.reprioritise("wait.available", 9),
+    "undo": lambda board, claim: board.undo(),
+    "purge": lambda board, claim: board.purge(),
+    "forget": lambda board, claim: board.forget("over"),
+    "repair": lambda board, claim: board.repair(),
+}
+
+
+@pytest.fixture
+def claim(board_dir: Path) -> dibs.Claim:
+    settle(board_dir)
+    return populate(dibs.open(board_dir))
+
+
+def written(path: Path) -> dict[str, tuple[int, int]]:
+    """Every file with its times, but for the probe and the folder that it lies in."""
+    found = {str(p.relative_to(path)): p.stat() for p in path.rglob("*")}
+    return {name: (s.st_mtime_ns, s.st_ctime_ns) for name, s in found.items() if name != PROBE}
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_every_act_is_refused_and_nothing_is_written(
+    board_dir: Path, claim: dibs.Claim, act: str
+) -> None:
+    before = written(board_dir)
+    board = dibs.open(board_dir, read_only=True)
+    with pytest.raises(dibs.ReadOnly, match="opened to be read only"):
+        ACTS[act](board, claim)
+    assert written(board_dir) == before
+
+
+def test_what_is_wrong_is_found(board_dir: Path, claim: dibs.Claim) -> None:
+    (board_dir / ".dibs/claims/nobody.f1.w-0123456789").touch()
+    board = dibs.open(board_dir, read_only=True)
+    assert [finding.kind for finding in board.check()] == ["record"]
+
+
+def test_it_is_read_with_exact_ages_and_evidence(board_dir: Path, claim: dibs.Claim) -> None:
+    board = dibs.open(board_dir, read_only=True)
+    assert board.snapshot().exact
+    assert board.evidence(claim.task).verdict is dibs.Verdict.ALIVE
+    assert board.check() == []
+    assert board.payload(board.find("wait")[0]) == b"wait"
+
+
+def test_it_is_never_made(tmp_path: Path) -> None:
+    with pytest.raises(dibs.BoardMissing):
+        dibs.open(tmp_path / "board", create=True, read_only=True)
+    with pytest.raises(dibs.ReadOnly):
+        dibs.open(tmp_path, create=True, read_only=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_object_that_trusts_another_vouches_for_what_that_one_watched(place: Place) -> None:
+    claim = place.board.claim(place.board.add("silent").id, ttl=60)
+    assert claim is not None
+    watcher, _ = place.another()
+    fresh, _ = place.another()
+    for file in (place.path / ".dibs/witness").iterdir():
+        file.unlink()
+    watcher.evidence(claim.task)
+    place.world.advance(61)
+    assert watcher.evidence(claim.task).verdict is dibs.Verdict.EXPIRED
+    assert fresh.evidence(claim.task).verdict is dibs.Verdict.UNKNOWN
+    fresh.trust(watcher)
+    assert fresh.evidence(claim.task).verdict is dibs.Verdict.EXPIRED
+    place.world.step(500)
+    assert fresh.evidence(claim.task).verdict is dibs.Verdict.UNKNOWN

@@ -1,0 +1,111 @@
+"""What a hostile mount may be told to do; sent to it as one line of JSON."""
+
+from __future__ import annotations
+
+import errno
+import json
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+CHANGES = (
+    *("create", "mkdir", "rename", "link", "unlink", "utimens", "write", "chmod", "chown"),
+    *("truncate", "symlink", "rmdir"),
+)
+"""The calls that change something."""
+SECOND = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """Everything that can be wrong with one mount at one time; nothing by default."""
+
+    lose: float = 0.0
+    """The share of the changes that are done and then answered with an error."""
+    fail: float = 0.0
+    """The share of all calls that are answered with an error and do nothing."""
+    codes: tuple[int, ...] = (errno.EIO,)
+    """Which errors, taken in turn."""
+    calls: tuple[str, ...] = ()
+    """Only these calls are lost or fail; all of them where it is empty."""
+    at: int = 0
+    """Only the so-manieth change is lost; 0 for a share of all."""
+    delay: float = 0.0
+    """Seconds that each call takes longer, at the most."""
+    stale: float = 0.0
+    """Seconds for which attributes and names are told as they once were."""
+    negative: float = 0.0
+    """Seconds for which a name stays missing that once was."""
+    listing: float = 0.0
+    """Seconds for which a listing may miss, double or still show what others changed."""
+    tick: int = 0
+    """The grain of the times, in nanoseconds."""
+    offset: float = 0.0
+    """Seconds by which every time is ahead of this machine's clock."""
+    skew: float = 0.0
+    """Seconds by which the times are ahead that this mount itself sets; another one's are not."""
+    one_time: bool = False
+    """There is no ctime: what is told for it is the mtime, as over SFTP."""
+    lie: float = 0.0
+    """The share of the renames that are answered as done and are not: no promise outlives that."""
+    links: bool = True
+    noreplace: bool = True
+    sync_folders: bool = True
+    full: bool = False
+    read_only: bool = False
+    hang: float = 0.0
+    """Seconds from now on for which no call is answered."""
+
+    def struck_at(self, at: int) -> Faults:
+        """The same, with only that change's reply lost."""
+        return replace(self, at=at)
+
+    def line(self) -> str:
+        """As it goes through the pipe."""
+        return json.dumps(asdict(self))
+
+
+def parse(line: str) -> Faults:
+    """What `line` made."""
+    fields: dict[str, Any] = json.loads(line)
+    fields |= {key: tuple(fields[key]) for key in ("codes", "calls")}
+    return Faults(**fields)
+
+
+CALM = Faults()
+LOST = {
+    f"replies are lost as {errno.errorcode[code]}": Faults(lose=0.3, codes=(code,))
+    for code in (errno.ENOENT, errno.EIO, errno.ESTALE)
+}
+REFUSED = {
+    "no hard links": Faults(links=False),
+    "no RENAME_NOREPLACE": Faults(noreplace=False),
+    "no fsync of folders": Faults(sync_folders=False),
+}
+TIMES = {
+    "times of a second": Faults(tick=SECOND),
+    "times of two seconds": Faults(tick=2 * SECOND),
+    "times an hour ahead": Faults(offset=3600.0),
+    "times an hour behind": Faults(offset=-3600.0),
+    "one time of a second": Faults(tick=SECOND, one_time=True),
+}
+SEEN_LATE = {
+    "attributes seen late": Faults(stale=0.2),
+    "names missing for long": Faults(negative=0.5),
+    "listings that miss and double": Faults(listing=0.5),
+    "everything seen late": Faults(stale=0.2, negative=0.5, listing=0.5),
+}
+BROKEN = {
+    "calls fail": Faults(fail=0.1, codes=(errno.EIO, errno.ESTALE)),
+    "calls are slow": Faults(delay=0.002),
+    "the disk is full": Faults(full=True),
+    "the mount is read-only": Faults(read_only=True),
+    "the mount hangs": Faults(hang=0.5),
+}
+WEATHER = CALM, *LOST.values(), *REFUSED.values(), *SEEN_LATE.values(), *BROKEN.values()
+NAMED = {**LOST, **REFUSED, **TIMES, **SEEN_LATE, **BROKEN}
+
+
+def both(one: Faults, other: Faults) -> Faults:
+    """What either of two says that is not the default."""
+    plain, changed = asdict(CALM), asdict(other)
+    return replace(one, **{k: v for k, v in changed.items() if v != plain[k]})

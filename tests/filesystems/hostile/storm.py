@@ -1,0 +1,161 @@
+"""The storm on two hostile mounts of one folder, as on two hosts.
+
+    python -m tests.filesystems.hostile.storm                   the full form: five minutes
+    python -m tests.filesystems.hostile.storm --seconds 60      a shorter one
+    python -m tests.filesystems.hostile.storm --seed 7          another one
+
+Workers on both mounts claim, beat and commit; the reaper and the operator are on the far one.
+Workers are killed and stopped, and every moment one mount or both get another fault. When the
+time is up all is calm, the crew finishes, and what is left is judged as after the other storms.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import dibs
+from dibs.settings import Settings, dump
+from tests.filesystems.hostile import people
+from tests.filesystems.hostile.faults import CALM, WEATHER, Faults, both
+from tests.filesystems.hostile.mount import Pair, pair, why_not
+from tests.stress import audit, crew, ledger
+from tests.stress.audit import Verdict
+from tests.stress.crew import Scene
+from tests.stress.crowd import Chaos, Crowd, blow
+from tests.stress.ledger import boottime
+from tests.stress.weather import asked, told, weather
+
+INJECTED = ("lost", "failed", "full", "read-only", "refused", "hung", "stale", "listed wrong")
+"""What of the mounts' own counts is a fault that struck a call; the delays are not counted."""
+
+
+class Plan(NamedTuple):
+    """How hard it blows."""
+
+    tasks: int = 6_000
+    workers: int = 6
+    seconds: float = 300.0
+    seed: int = 1
+    ttl: float = 3.0
+    gap: float = 0.5
+    """Seconds between two strikes at a worker, on average."""
+    long: float = 0.06
+    """The share of the tasks that take up to two ttls."""
+    change: float = 0.7
+    """Seconds between two changes of what is wrong."""
+    habit: Faults = CALM
+    """What is wrong with both mounts all the time."""
+    events: Sequence[Faults] = WEATHER
+    """What may be wrong with a mount for a while."""
+
+
+class Sky:
+    """Now and then another fault on a mount; counts what is done as the storm's own `finished`."""
+
+    def __init__(self, mounts: Pair, plan: Plan, finished: Callable[[], int]) -> None:
+        self._mounts, self._plan, self._finished = mounts, plan, finished
+        self._chance = random.Random(plan.seed)
+        self._next = boottime()
+        self._end = boottime() + int(plan.seconds * 1e9)
+
+    def __call__(self) -> int:
+        now, plan = boottime(), self._plan
+        if now >= self._next:
+            self._next = now + int(self._chance.uniform(0.5, 1.5) * plan.change * 1e9)
+            for mount in (self._mounts.near, self._mounts.far):
+                event = self._chance.choice(plan.events) if now < self._end else CALM
+                mount.be(both(plan.habit, event))
+        return self._finished()
+
+
+def storm(where: Path, plan: Plan, **options: float) -> Verdict:
+    """Let it blow in a new directory; `options` are the kernel's own caches on both mounts."""
+    with pair(where, **options) as mounts:
+        board_dir, log_file = mounts.below / "board", where / "outside.log"
+        settings = Settings(ttl=plan.ttl, max_attempts=4)
+        (board_dir / ".dibs").mkdir(parents=True)
+        (board_dir / ".dibs/board.toml").write_bytes(dump(settings))
+        board = dibs.open(board_dir, create=True)
+        ids = [f"task-{n:05}" for n in range(plan.tasks)]
+        for ident in ids:
+            board.add(ident, crew.payload_of(ident))
+        log_file.touch()
+        with Crowd() as crowd:
+            _blow(crowd, mounts, log_file, plan)
+        left = [*board.repair(), *board.check()]
+        lines, counts = ledger.read(log_file), mounts.counts()
+    verdict = audit.judge(board_dir, ids, board.journal.read(), lines, plan.ttl)
+    refused = {line.name for line in lines if line.word == people.REFUSED}
+    faults = [
+        *crowd.failures,
+        *(f"{stem} is done, and its worker was refused" for stem in refused & _done(board_dir)),
+        *(f"check: {finding.kind} {finding.name}: {finding.text}" for finding in left),
+    ]
+    figures = verdict.figures | _of_mounts(counts) | {"told refused": len(refused)}
+    return verdict._replace(faults=(*verdict.faults, *faults), figures=figures)
+
+
+def _blow(crowd: Crowd, mounts: Pair, log_file: Path, plan: Plan) -> None:
+    near, far = (
+        Scene(mount.place / "board", log_file, plan.ttl, plan.long, plan.seed, crowd.halt)
+        for mount in (mounts.near, mounts.far)
+    )
+    workers = {f"known-{n}" if n % 2 else f"hidden-{n}": n for n in range(plan.workers)}
+    bodies = {
+        name: partial(people.worker, near if n % 4 < 2 else far, name, name.startswith("known"))
+        for name, n in workers.items()
+    }
+    done = mounts.below / "board/done"
+    sky = Sky(mounts, plan, lambda: len(os.listdir(done)))
+    with weather(crowd, near, "hostile storm") as outside:
+        crowd.start("reaper", partial(people.reaper, far))
+        crowd.start("operator", partial(people.operator, far))
+        chaos = Chaos(outside, plan.seed, 2 * plan.ttl)
+        blow(crowd, chaos, bodies, sky, plan.tasks, seconds=plan.seconds, gap=plan.gap)
+        mounts.calm()
+
+
+def _done(board: Path) -> set[str]:
+    return set(os.listdir(board / "done"))
+
+
+def _of_mounts(counts: Counter[str]) -> dict[str, int]:
+    injected = {what: counts[what] for what in INJECTED if counts[what]}
+    total = {"calls": counts["calls"], "faults injected": sum(injected.values())}
+    return total | {f"calls {what}": number for what, number in injected.items()}
+
+
+def shown(counts: Counter[str]) -> str:
+    """What the mounts counted, in a line."""
+    return ", ".join(f"{number} {what}" for what, number in _of_mounts(counts).items())
+
+
+def report(verdict: Verdict) -> str:
+    """The figures and, as the last line, the verdict."""
+    figures = verdict.figures
+    return (
+        f"{told(verdict.faults, figures)}\n"
+        f"{verdict.tasks} tasks: {verdict.done} done; operations run {figures['calls']}, "
+        f"faults injected {figures['faults injected']}, lost {verdict.lost}, "
+        f"double commits {verdict.twice}, live claims reaped {verdict.live_reaped}"
+    )
+
+
+def main() -> int:
+    if reason := why_not():
+        print(f"NO HOSTILE FILE SYSTEM WAS TRIED: {reason}")
+        return 1
+    verdict = asked(__doc__, Plan, ("tasks", "workers", "seconds", "seed", "ttl"), storm)
+    print(report(verdict))
+    return 1 if verdict.faults or verdict.done != verdict.tasks else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

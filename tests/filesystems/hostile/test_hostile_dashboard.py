@@ -1,0 +1,119 @@
+"""The dashboard on a hostile mount: it sees what the other host does, and answers every key."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+import dibs
+from dibs_tui.reader import Reader
+from tests.filesystems.hostile.faults import BROKEN, NAMED, Faults
+from tests.filesystems.hostile.mount import Pair, pair, why_not
+from tests.tui.terminal import Terminal, terminal
+
+if why_not():
+    pytest.skip(f"NO HOSTILE FILE SYSTEM WAS TRIED: {why_not()}", allow_module_level=True)
+
+SEEN = 5.0
+"""Seconds within which what the other host did is seen, whatever is wrong with this mount."""
+ON_SCREEN = (
+    "replies are lost as ENOENT",
+    "everything seen late",
+    "times of two seconds",
+    "the disk is full",
+    "the mount is read-only",
+)
+
+
+@pytest.fixture(scope="module")
+def mounts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    """Two mounts of one folder with two boards in it."""
+    with pair(tmp_path_factory.mktemp("hostile")) as made:
+        for name in ("board", "screen"):
+            board = dibs.open(made.below / name, create=True)
+            for n in (1, 2, 3):
+                board.add(f"task-{n}")
+            board.claim("task-1", owner="web-1", ttl=3600)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def reader(mounts: Pair) -> Iterator[Reader]:
+    """The dashboard's reader on the near mount."""
+    made = Reader(str(mounts.near.place / "board"), poll=0.3)
+    made.drawn.set()
+    made.start()
+    yield made
+    mounts.calm()
+    made.stop()
+    made.join(10)
+    assert not made.is_alive()
+
+
+def until(seen: Callable[[], object], seconds: float = SEEN) -> None:
+    end = time.monotonic() + seconds
+    while not seen():
+        assert time.monotonic() < end, "not seen in time"
+        time.sleep(0.02)
+
+
+numbers = count(10)
+
+
+def news(mounts: Pair, board: str = "board") -> str:
+    """The name of a task that the other host adds, where nothing is wrong."""
+    return dibs.open(mounts.below / board).add(f"task-{next(numbers)}").name
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_the_reader_follows_the_other_host_where(name: str, mounts: Pair, reader: Reader) -> None:
+    with mounts.near.wrong(NAMED[name]):
+        added = news(mounts)
+        # Where a tenth of all calls fails, hardly any look at the whole board succeeds.
+        until(lambda: added in reader.tasks or (name in BROKEN and reader.status.trouble))
+        trouble = reader.status.cause
+        assert "Traceback" not in trouble
+        assert "\n" not in trouble
+    added = news(mounts)
+    until(lambda: added in reader.tasks)
+    until(lambda: not reader.status.trouble)
+    assert reader.is_alive()
+
+
+def answers(shown: Terminal) -> None:
+    """Each key does what it does, within a second."""
+    for key, text in [("2", "─ 2 ○ available"), ("3", "─ 3 ● claimed")] * 3:
+        shown.send(key)
+        shown.shows(text, seconds=1)
+    shown.send("1")
+
+
+@pytest.mark.timeout(90)
+def test_a_person_at_a_terminal_sees_the_other_host_and_is_answered(
+    mounts: Pair, tmp_path: Path
+) -> None:
+    def seen(added: str) -> None:
+        shown.shows(added.partition(".")[0], seconds=SEEN)
+
+    with terminal(tmp_path, mounts.near.place / "screen", rows=60) as shown:
+        shown.shows("task-2", "polling")
+        for name in ON_SCREEN:
+            with mounts.near.wrong(NAMED[name]):
+                added = news(mounts, "screen")
+                answers(shown)
+                seen(added)
+        with mounts.near.wrong(NAMED["calls fail"]):
+            answers(shown)
+        with mounts.near.wrong(Faults(hang=30.0)):
+            added = news(mounts, "screen")
+            answers(shown)
+            shown.shows("NO ANSWER", seconds=10)
+            answers(shown)
+        seen(added)
+        shown.send("q")
+        assert shown.leaves(5) == 0
+        assert b"Traceback" not in shown.raw

@@ -1,0 +1,98 @@
+"""What the hostile mounts found out, each as the shortest story that shows it."""
+
+from __future__ import annotations
+
+import errno
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import dibs
+from tests.filesystems.hostile.faults import Faults
+from tests.filesystems.hostile.mount import Pair, pair, why_not
+from tests.filesystems.hostile.verbs import KERNEL
+
+if why_not():
+    pytest.skip(f"NO HOSTILE FILE SYSTEM WAS TRIED: {why_not()}", allow_module_level=True)
+
+LOST_RENAME = Faults(lose=1, at=1, codes=(errno.ENOENT,), calls=("rename",))
+
+
+@pytest.fixture
+def mounts(tmp_path: Path) -> Iterator[Pair]:
+    """Two mounts whose kernel remembers what was there and what was not."""
+    with pair(tmp_path, **KERNEL) as made:
+        yield made
+
+
+@pytest.fixture
+def board(mounts: Pair) -> dibs.Board:
+    made = dibs.open(mounts.near.place / "board", create=True)
+    made.add("t", b"the payload")
+    return made
+
+
+def claimed(board: dibs.Board) -> dibs.Claim:
+    claim = board.claim("t", owner="worker", ttl=60)
+    assert claim is not None
+    return claim
+
+
+def test_a_commit_whose_reply_was_lost_stands_though_the_kernel_denies_it(
+    mounts: Pair, board: dibs.Board
+) -> None:
+    """It remembers that there was nothing in `done/` under that name; a listing knows better."""
+    claim = claimed(board)
+    mounts.near.be(LOST_RENAME)
+    assert claim.done().name == f"done/{claim.name}"
+    assert (mounts.below / "board/done" / claim.name).exists()
+
+
+def test_a_claim_that_is_listed_and_denied_is_not_waited_for_without_end(
+    mounts: Pair, board: dibs.Board
+) -> None:
+    mounts.near.be(LOST_RENAME)
+    start = time.monotonic()
+    with pytest.raises(dibs.Uncertain, match="what is listed of it cannot be found"):
+        board.claim("t", owner="worker")
+    assert 4 < time.monotonic() - start < 10
+
+
+def test_an_act_whose_reply_was_lost_does_not_say_that_nothing_was_done(
+    mounts: Pair, board: dibs.Board
+) -> None:
+    parked = board.park(board.find("t")[0].name, "for later")
+    mounts.near.be(LOST_RENAME)
+    with pytest.raises(dibs.Changed, match="the answer was lost; now: t.available"):
+        board.requeue(parked.name)
+    mounts.near.calm()
+    with pytest.raises(dibs.Changed, match="nothing was done"):
+        board.requeue(parked.name)
+
+
+def test_whoever_was_reaped_by_the_other_host_commits_nothing_though_it_still_sees_its_name(
+    mounts: Pair, board: dibs.Board
+) -> None:
+    """A beat may believe the kernel's memory for as long as that lasts; a commit asks the disk."""
+    claim = claimed(board)
+    claim.verify()
+    far = dibs.open(mounts.far.place / "board")
+    far.force_release(claim.task.name, "a person's word")
+    other = far.claim("t", owner="other")
+    assert other is not None
+    with pytest.raises(dibs.Stop):
+        claim.done()
+    other.done()
+    done = list((mounts.below / "board/done").iterdir())
+    assert [path.name for path in done] == [other.name]
+
+
+def test_folders_that_cannot_be_synced_keep_nobody_from_working(tmp_path: Path) -> None:
+    with pair(tmp_path) as made:
+        made.near.be(Faults(sync_folders=False))
+        board = dibs.open(made.near.place / "board", create=True)
+        board.add("t")
+        claimed(board).done()
+        assert made.near.counts()["refused"]

@@ -1,0 +1,109 @@
+"""Clocks, ticks and caches between two hosts: a live claim stays, or the page says least ttl."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import dibs
+from tests.filesystems.hostile.faults import SECOND, Faults
+from tests.filesystems.hostile.mount import pair, why_not
+from tests.filesystems.hostile.trial import alive, board_on
+
+if why_not():
+    pytest.skip(f"NO HOSTILE FILE SYSTEM WAS TRIED: {why_not()}", allow_module_level=True)
+
+TTL = 1.0
+
+
+def test_attributes_as_old_as_a_seventh_of_the_ttl_harm_nobody(tmp_path: Path) -> None:
+    with pair(tmp_path) as mounts:
+        mounts.far.be(Faults(stale=TTL / 7))
+        kept = alive(mounts, ttl=TTL, every=0.75)
+        assert mounts.far.counts()["stale"]
+    assert (kept.given_back, kept.lost, kept.done) == ((), False, 1)
+    assert kept.beats > 1
+
+
+def test_attributes_older_than_the_ttl_break_leases_but_never_a_commit(tmp_path: Path) -> None:
+    """No reader can tell a claim that fell silent from one whose beats come late: least ttl."""
+    with pair(tmp_path) as mounts:
+        mounts.far.be(Faults(stale=2 * TTL))
+        kept = alive(mounts, ttl=TTL, every=0.33, seconds=10)
+    assert kept.given_back
+    assert (kept.lost, kept.done) == (True, 0)
+
+
+def now_and_then(seconds: float) -> Callable[[], bool]:
+    """True about so often."""
+    last = [0.0]
+
+    def due() -> bool:
+        if time.monotonic() - last[0] < seconds:
+            return False
+        last[0] = time.monotonic()
+        return True
+
+    return due
+
+
+def test_what_the_kernel_remembers_of_a_beat_is_not_believed(tmp_path: Path) -> None:
+    """Somebody has looked at the record before, and the kernel's cache is older than the ttl."""
+    with pair(tmp_path, attr_timeout=2 * TTL, entry_timeout=2 * TTL) as mounts:
+
+        def look(claim: dibs.Claim) -> None:
+            os.stat(mounts.far.place / "board/.dibs/claims" / claim.name)
+
+        kept = alive(
+            mounts, ttl=TTL, every=0.33, seconds=4, reap=now_and_then(0.85), before=look
+        )  # fmt: skip
+    assert (kept.given_back, kept.lost, kept.done) == ((), False, 1)
+
+
+def test_hosts_whose_clocks_differ_leave_each_other_s_claims_alone(tmp_path: Path) -> None:
+    """One is ahead and sets the mtime by its own clock; the ctime is the server's."""
+    with pair(tmp_path) as mounts:
+        mounts.far.be(Faults(skew=3.0))
+        kept = alive(mounts, ttl=TTL)
+    assert (kept.given_back, kept.lost, kept.done) == ((), False, 1)
+
+
+def at_a_new_tick() -> bool:
+    """Just after the moment at which times of two seconds go on."""
+    return time.time() % 2 < 0.06
+
+
+def test_a_tick_longer_than_the_ttl_makes_nobody_look_silent(tmp_path: Path) -> None:
+    coarse = Faults(tick=2 * SECOND)
+    with pair(tmp_path) as mounts:
+        mounts.near.be(coarse)
+        mounts.far.be(coarse)
+        kept = alive(mounts, ttl=TTL, seconds=5, reap=at_a_new_tick)
+    assert (kept.given_back, kept.lost, kept.done) == ((), False, 1)
+
+
+@pytest.mark.parametrize(
+    "habit",
+    [Faults(tick=SECOND, one_time=True), Faults(stale=TTL / 7), Faults(offset=3600.0)],
+    ids=["times of a second", "attributes seen late", "times an hour ahead"],
+)
+def test_a_claim_that_fell_silent_is_given_back_all_the_same(habit: Faults, tmp_path: Path) -> None:
+    with pair(tmp_path) as mounts:
+        mounts.near.be(habit)
+        mounts.far.be(habit)
+        near, far = board_on(mounts, 1)
+        claim = near.claim(owner="silent")
+        assert claim is not None
+        end = time.monotonic() + 12
+        while not far.reap().given_back:
+            assert time.monotonic() < end, "nobody ever took it away"
+            time.sleep(0.1)
+        with pytest.raises(dibs.Lost):
+            claim.done()
+        again = far.claim(owner="awake")
+        assert again is not None
+        again.done()

@@ -1,0 +1,38 @@
+"""Every verb on a hostile mount: it does what it says, says one line, and loses nothing.
+
+Here a part of all that can go wrong; all of it with DIBS_EVERY_FAULT=1, or by
+`python -m tests.filesystems.hostile`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.filesystems.hostile.mount import pair, why_not
+from tests.filesystems.hostile.verbs import KERNEL, Stage, Trial, trials
+from tests.stress.syscalls.scenarios import SCENARIOS
+
+if why_not():
+    pytest.skip(f"NO HOSTILE FILE SYSTEM WAS TRIED: {why_not()}", allow_module_level=True)
+
+FULL = os.environ.get("DIBS_EVERY_FAULT", "") not in ("", "0")
+TRIALS = trials(full=FULL)
+
+pytestmark = pytest.mark.timeout(3600 if FULL else 120)
+
+
+@pytest.fixture(scope="module")
+def stages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[bool, Stage]]:
+    """Two mounts without the kernel's caches, and two with them."""
+    plain, cached = (tmp_path_factory.mktemp(name) for name in ("plain", "cached"))
+    with pair(plain) as first, pair(cached, **KERNEL) as second:
+        yield {False: Stage(first, plain / "links"), True: Stage(second, cached / "links")}
+
+
+@pytest.mark.parametrize("trial", TRIALS, ids=[trial.name for trial in TRIALS])
+def test_every_verb_keeps_its_word_where(trial: Trial, stages: dict[bool, Stage]) -> None:
+    wrong = list(stages[trial.cached].all(trial))
+    assert not wrong, "\n".join([f"{len(wrong)} of {len(SCENARIOS)} verbs", *wrong[:10]])

@@ -1,0 +1,68 @@
+"""One worker that beats on one host and one reaper on another: is the live claim left alone?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import dibs
+from dibs.settings import Settings, dump
+from tests.filesystems.hostile.mount import Pair
+
+
+class Kept(NamedTuple):
+    """How it went."""
+
+    beats: int
+    given_back: tuple[str, ...]
+    """What the live claim became; empty where it was left to its worker."""
+    lost: bool
+    """The worker found out, at its commit at the latest."""
+    done: int
+    """How many commits stand."""
+
+
+def board_on(mounts: Pair, ttl: float) -> tuple[dibs.Board, dibs.Board]:
+    """A new board with one task, as the near host and the far one open it."""
+    folder = mounts.below / "board"
+    (folder / ".dibs").mkdir(parents=True)
+    (folder / ".dibs/board.toml").write_bytes(dump(Settings(ttl=ttl)))
+    near = dibs.open(mounts.near.place / "board", create=True)
+    near.add("t", b"the payload")
+    return near, dibs.open(mounts.far.place / "board")
+
+
+def alive(
+    mounts: Pair,
+    *,
+    ttl: float = 1.0,
+    every: float = 0.5,
+    seconds: float = 3.0,
+    reap: Callable[[], bool] = lambda: True,
+    before: Callable[[dibs.Claim], object] = lambda claim: None,
+) -> Kept:
+    """Beat every so many ttls, reap whenever `reap` says so, and commit in the end."""
+    near, far = board_on(mounts, ttl)
+    far.reap()
+    claim = near.claim(owner="alive")
+    assert claim is not None
+    given: tuple[str, ...] = ()
+    beats, beaten = 0, time.monotonic()
+    end = beaten + seconds
+    while time.monotonic() < end:
+        before(claim)
+        if reap() and (given := tuple(task.name for task in far.reap().given_back)):
+            break
+        if time.monotonic() - beaten >= every * ttl:
+            beaten = time.monotonic()
+            claim.beat()
+            beats += 1
+        time.sleep(0.01)
+    lost = False
+    try:
+        claim.done()
+    except dibs.Lost:
+        lost = True
+    done = len(list((mounts.below / "board/done").iterdir()))
+    return Kept(beats, given, lost, done)

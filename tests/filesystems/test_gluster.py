@@ -1,0 +1,138 @@
+"""Two mounts of a GlusterFS volume with all its caches, as two hosts have them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+import dibs
+from tests.filesystems import gluster, remote
+from tests.filesystems.mounts import image, tmpfs
+from tests.filesystems.remote import Breaker, Daemon, Remote
+from tests.filesystems.watched import WITHIN, latencies
+from tests.stress.storm import Plan
+from tests.tui.terminal import Terminal, environment, terminal
+
+if gluster.why_not():
+    pytest.skip(f"GLUSTERFS WAS NOT TRIED: {gluster.why_not()}", allow_module_level=True)
+
+
+@pytest.fixture
+def volume(tmp_path: Path) -> Iterator[Remote]:
+    """A volume whose brick is in memory."""
+    with tmpfs(tmp_path, "size=256m") as brick, gluster.volume(tmp_path, brick) as made:
+        yield made
+
+
+@pytest.mark.timeout(150)
+def test_a_storm_over_two_mounts_loses_nothing_while_both_ends_break(tmp_path: Path) -> None:
+    plan = Plan(tasks=400, workers=8, seconds=12, ttl=gluster.TTL, gap=0.3, stale=gluster.STALE)
+    with tmpfs(tmp_path, "size=256m") as brick, gluster.volume(tmp_path, brick, ping=2) as made:
+        breaker = Breaker(made, plan.seconds, gap=1.0, outage=3.5)
+        ways = [way.place / "board" for way in made.ways]
+        verdict, told = remote.blow(tmp_path, plan, ways, breaker)
+    print(told)
+    assert verdict.faults == ()
+    assert verdict.done == verdict.tasks == 400
+    assert "killed" in told
+
+
+def test_the_dashboard_sees_over_one_mount_what_is_done_over_the_other_in_two_seconds(
+    volume: Remote,
+) -> None:
+    near, far = (way.place / "board" for way in volume.ways)
+    found = latencies(near, far, 1)
+    print({what: [round(seconds, 2) for seconds in took] for what, took in found.items()})
+    assert max(max(took) for took in found.values()) < WITHIN
+
+
+@pytest.mark.timeout(90)
+def test_the_keyboard_stays_alive_while_the_server_stands_still_and_the_client_is_killed(
+    volume: Remote, tmp_path: Path
+) -> None:
+    near, far = (way.place / "board" for way in volume.ways)
+    board = dibs.open(near, create=True)
+    board.add("task-1")
+    with terminal(tmp_path, far) as shown:
+        shown.shows("task-1", "polling")
+        with standing(volume.server):
+            shown.shows("NO ANSWER", seconds=15)
+            answers(shown)
+        shown.lacks("NO ANSWER", seconds=10)
+        volume.ways[-1].daemon.kill()
+        shown.shows("trying again", seconds=10)
+        answers(shown)
+        volume.ways[-1].again()
+        board.add("task-2")
+        shown.shows("task-2", seconds=10)
+        assert "Traceback" not in shown.raw.decode("utf-8", "replace")
+
+
+@contextmanager
+def standing(server: Daemon) -> Iterator[None]:
+    """It stands still for as long as the block lasts."""
+    server.signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        server.signal(signal.SIGCONT)
+
+
+def answers(shown: Terminal) -> None:
+    """Each key is answered within a second."""
+    for _ in range(3):
+        shown.send("?")
+        shown.shows("What waits to be taken.", seconds=1)
+        shown.send("\x1b")
+        shown.lacks("What waits to be taken.", seconds=1)
+
+
+def test_on_a_full_brick_a_verb_says_one_line_and_loses_nothing(tmp_path: Path) -> None:
+    small = image("ext4", "mke2fs", "-q", "-t", "ext4", "-m", "0")
+    with small(tmp_path) as brick, gluster.volume(tmp_path, brick) as made:
+        near, far = (way.place / "board" for way in made.ways)
+        board = dibs.open(near, create=True)
+        ids = [f"t{n}" for n in range(3)]
+        for ident in ids:
+            board.add(ident, ident.encode())
+        claim = board.claim("t0", owner="holder")
+        assert claim is not None
+        fill(brick / "ballast")
+        said = [verb(far, *argv) for argv in (("add", "new"), ("claim",), ("done", claim.name))]
+        (brick / "ballast").unlink()
+        remote.await_(lambda: verb(far, "add", "room").returncode == 0, "it stays full")
+        assert said[0].returncode == 1, said[0]
+        for done in said:
+            assert done.returncode == 0 or len(done.stderr.splitlines()) == 1, done
+            assert "Traceback" not in done.stderr
+        for ident in ids:
+            (task,) = board.find(ident)
+            assert board.payload(task) == ident.encode()
+
+
+def fill(ballast: Path) -> None:
+    """Take every block."""
+    with ballast.open("wb", buffering=0) as file:
+        for size in (1 << 20, 4096, 512):
+            with suppress(OSError):
+                while True:
+                    file.write(bytes(size))
+        with suppress(OSError):
+            os.fsync(file.fileno())
+
+
+def verb(board: Path, *argv: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "dibs", "-d", board, *argv],
+        env=environment(board.parent.parent),
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )

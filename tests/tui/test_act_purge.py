@@ -1,0 +1,111 @@
+"""Purging what is done and forgetting what is gone, from the dashboard."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+import dibs
+from dibs_tui.app import DibsApp
+from dibs_tui.config import Config
+from dibs_tui.screens.ask import Ask
+from tests.tui.dialogs import asked, fill, hint, without_waiting
+from tests.tui.live import drive, text_of, until
+
+
+@pytest.fixture
+def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dibs.Board:
+    """Three done tasks and one that waits."""
+    without_waiting(monkeypatch, tmp_path)
+    made = dibs.open(tmp_path / "board", create=True)
+    for n in range(3):
+        finish(made, f"done-{n}")
+    made.add("waits")
+    return made
+
+
+def finish(board: dibs.Board, ident: str) -> None:
+    board.add(ident)
+    claim = board.claim(ident)
+    assert claim is not None
+    claim.done()
+
+
+def done(board: dibs.Board) -> list[str]:
+    return sorted(path.name.partition(".")[0] for path in Path(board.path, "done").iterdir())
+
+
+def line(app: DibsApp) -> str:
+    assert isinstance(app.screen, Ask)
+    return app.screen.line
+
+
+def test_a_purge_counts_asks_for_the_number_and_takes_only_what_it_counted(
+    board: dibs.Board,
+) -> None:
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await pilot.press("D")
+        await asked(app, pilot, "nothing was done so long ago")
+        assert "0 of 3 done tasks" in text_of(app)
+        await pilot.press("y")
+        await fill(app, pilot, "#purge-age", "soon")
+        await asked(app, pilot, "give an age")
+        await fill(app, pilot, "#purge-age", "0s")
+        await asked(app, pilot, "type the number to go on: 3")
+        assert line(app) == f"dibs -d {board.path} purge --done --older-than 0s"
+        finish(board, "done-later")
+        await pilot.press("y")
+        await fill(app, pilot, "#purge-count", "3")
+        await asked(app, pilot, "y — remove them for good")
+        assert len(done(board)) == 4
+        await pilot.press("enter")
+        assert len(done(board)) == 4
+        await pilot.press("D")
+        await asked(app, pilot, "nothing was done so long ago")
+        await fill(app, pilot, "#purge-age", "0s")
+        await fill(app, pilot, "#purge-count", "4")
+        await until(pilot, lambda: hint(app).startswith("y"))
+        finish(board, "done-last")
+        await pilot.press("y")
+        await until(pilot, lambda: "4 payloads were removed" in text_of(app))
+
+    drive(Path(board.path), steps)
+    assert done(board) == ["done-last"]
+    assert [e.verb for e in board.history("done-0")][-1] == "purge"
+
+
+def test_an_id_that_is_gone_is_forgotten_from_the_feed(board: dibs.Board) -> None:
+    board.purge()
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await pilot.press("0")
+        assert app.board_screen is not None
+        app.board_screen.set_filter("id=done-1")
+        await pilot.press("home")
+        await pilot.press("F")
+        await asked(app, pilot, "y — forget it")
+        assert "purge by" in text_of(app)
+        assert line(app) == f"dibs -d {board.path} forget done-1"
+        await pilot.press("enter")
+        with pytest.raises(dibs.Exists):
+            board.add("done-1")
+        await pilot.press("F")
+        await asked(app, pilot, "y — forget it")
+        await pilot.press("y")
+        await until(pilot, lambda: "done-1 is forgotten" in text_of(app))
+
+    drive(Path(board.path), steps)
+    assert board.add("done-1").fence == 2
+
+
+def test_what_is_still_on_the_board_is_not_forgotten(board: dibs.Board) -> None:
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await pilot.press("2", "down", "F")
+        await until(pilot, lambda: "only what is gone can be forgotten" in text_of(app))
+        await pilot.press("y")
+        assert hint(app) == "Esc leaves"
+
+    drive(Path(board.path), steps, config=Config(still=0))
+    assert board.find("waits")

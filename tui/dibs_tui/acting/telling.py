@@ -1,0 +1,145 @@
+"""How a plan, its evidence and its ledger read: on the screen, as text, and as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from rich.style import Style
+from rich.text import Text
+
+from dibs import Verdict
+from dibs_tui.acting.doing import Outcome
+from dibs_tui.acting.plan import Act, Item, Plan
+from dibs_tui.ages import short
+from dibs_tui.config import folder
+from dibs_tui.text import clean, fit
+
+Colour = Callable[[str], Style]
+"""The style of a colour of the theme, by its name."""
+_SHOWN = 500
+_ID, _OWNER = 30, 16
+
+
+def asking(
+    plan: Plan,
+    colour: Colour,
+    *,
+    with_odd: bool,
+    keep_attempts: bool,
+    beaten: bool,
+    line: str,
+) -> Text:
+    """What is known of a plan's tasks, what will happen to them, and what will not."""
+    act = plan.act
+    text = one(plan.items[0], colour) if line else many(plan, colour, with_odd=with_odd)
+    text.append(" · it has beaten since: its owner is at work\n" if beaten else "")
+    text.append(f"{act.will}\n")
+    if act.id == "requeue":
+        kept = "kept" if keep_attempts else "counted from zero"
+        text.append(f"attempts: {kept}\n", colour("primary"))
+    live = any(item.sight.task.live for item in plan.items)
+    text.append(f"{act.wont}\n" if act.wont and (live or act.id != "park") else "", colour("muted"))
+    if live:
+        text.append("A broken claim never comes back: this cannot be undone.\n")
+    if line:
+        text.append("the same on the command line (c copies it):\n", colour("muted"))
+        text.append(f"{clean(line)}\n", colour("primary"))
+    return text
+
+
+def one(item: Item, colour: Colour) -> Text:
+    """A single task: what was seen of it, the verdict, and what it rests on."""
+    sight, task, text = item.sight, item.sight.task, Text()
+    text.append(f"{sight.state}", colour(f"state-{sight.state}"))
+    owner = f" by {clean(sight.owner)}" if sight.owner else ""
+    text.append(f"{owner} · #{task.fence} · {clean(sight.name)}\n")
+    if item.changed:
+        text.append(f"not done: {item.changed}\n", colour("state-failed"))
+    elif item.verdict is not None:
+        word = "state-claimed" if item.verdict is Verdict.ALIVE else "state-stale"
+        text.append(f"{item.verdict.upper()}\n", colour(word) + Style(bold=True))
+        text.append("".join(f" · {proof}\n" for proof in item.proofs))
+    return text
+
+
+def many(plan: Plan, colour: Colour, *, with_odd: bool) -> Text:
+    """Exactly the tasks of a plan with their verdicts, the odd ones apart."""
+    sure = plan.chosen(odd=False)
+    odd = [item for item in plan.items if item.odd]
+    text = Text(f"{len(sure):,} of {len(plan.items):,} as they were seen\n", Style(bold=True))
+    _rows(text, sure)
+    if odd:
+        may = sum(not item.changed for item in odd)
+        left = f"{may:,} included" if with_odd else "set apart"
+        hint = "" if with_odd or not may else f"; a includes the {may:,} that are still there"
+        text.append(f"\n{len(odd):,} odd, {left}{hint}\n", colour("state-late"))
+        _rows(text, odd)
+    return text
+
+
+def _rows(text: Text, items: Sequence[Item]) -> None:
+    text.append("".join(_row(item) for item in items[:_SHOWN]))
+    if len(items) > _SHOWN:
+        text.append(f"  … and {len(items) - _SHOWN:,} more\n")
+
+
+def _row(item: Item) -> str:
+    sight = item.sight
+    verdict = item.changed or (item.verdict.upper() if item.verdict else sight.state)
+    row = f"  {fit(clean(sight.task.id), _ID, cut='middle')} {fit(clean(sight.owner), _OWNER)} "
+    return f"{row}{short(sight.age):>6}  {verdict}\n"
+
+
+def ledger(outcomes: Sequence[Outcome], colour: Colour) -> Text:
+    """One outcome for each task; what was not done comes first."""
+    text = Text(f"{counts(outcomes)}\n", Style(bold=True))
+    ranked = sorted(outcomes, key=lambda outcome: outcome.word == "done")
+    for outcome in ranked[:_SHOWN]:
+        ident = fit(clean(outcome.sight.task.id), _ID, cut="middle")
+        look = colour("state-claimed" if outcome.word == "done" else "state-failed")
+        text.append(f"  {ident} {outcome.word:<8} {outcome.text}\n", look)
+    if len(ranked) > _SHOWN:
+        text.append(f"  … and {len(ranked) - _SHOWN:,} more; e saves them all\n")
+    return text
+
+
+def counts(outcomes: Iterable[Outcome]) -> str:
+    """How many of each outcome there are."""
+    found = Counter(outcome.word for outcome in outcomes)
+    return " · ".join(f"{count:,} {word}" for word, count in found.items())
+
+
+def as_text(outcomes: Iterable[Outcome]) -> str:
+    """A ledger as lines of exact name, outcome and words, with tabs between."""
+    lines = ((o.sight.name, o.word, o.text) for o in outcomes)
+    return "\n".join("\t".join(map(clean, line)) for line in lines) + "\n"
+
+
+def as_json(act: Act, outcomes: Iterable[Outcome]) -> str:
+    """A ledger as one object."""
+    rows = [
+        {"id": o.sight.task.id, "name": o.sight.name, "outcome": o.word, "text": o.text}
+        for o in outcomes
+    ]
+    return json.dumps({"v": 1, "act": act.words, "outcomes": rows}) + "\n"
+
+
+def save(act: Act, outcomes: Sequence[Outcome]) -> str:
+    """Write a ledger, as text and as JSON, into the user's state folder; returns where, in a line.
+
+    Called in a thread: a home may hang as well.
+    """
+    place = Path(folder(os.environ, "XDG_STATE_HOME", ".local/state"), "ledgers")
+    path = place / f"{time.strftime('%Y%m%d-%H%M%S')}-{act.words}"
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        path.with_suffix(".txt").write_text(as_text(outcomes), encoding="utf-8")
+        path.with_suffix(".json").write_text(as_json(act, outcomes), encoding="utf-8")
+    except OSError as error:
+        return clean(f"not saved: {path}.txt: {error.strerror}")
+    return clean(f"saved: {path}.txt and .json")

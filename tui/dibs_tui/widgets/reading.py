@@ -1,0 +1,45 @@
+"""The text of a dialog: as long as it likes, and moved by keys while the focus is elsewhere."""
+
+from __future__ import annotations
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import Static
+
+_WIDTH, _BESIDE, _AROUND = 92, 7, 10
+"""The dialog's own width, and the columns and lines of it that are not text."""
+
+
+class Reading(VerticalScroll):
+    """Laid out anew only for another text; the screen is `-long` when the text has no room."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(id="reading", can_focus=False)
+        self._text = Text(text)
+
+    def compose(self) -> ComposeResult:
+        """The text."""
+        yield Static(self._text, id="act-text")
+
+    def show(self, text: Text) -> None:
+        """Another text, or the same."""
+        if text != self._text:
+            self._text = text
+            self.query_one(Static).update(text)
+            self.fit()
+
+    def fit(self) -> None:
+        """Take the whole screen for what is longer, and say that it can be moved."""
+        width = min(_WIDTH, self.app.size.width) - _BESIDE
+        lines = len(self._text.wrap(self.app.console, max(20, width)))
+        long = lines + _AROUND > self.app.size.height
+        self.screen.set_class(long, "-long")
+        assert isinstance(self.parent, Widget)
+        self.parent.border_subtitle = Content("↑ ↓ PgUp PgDn: more" if long else "")
+
+    def move(self, by: int) -> None:
+        """Move it by so many lines."""
+        self.scroll_relative(y=by, animate=False)
