@@ -101,6 +101,7 @@ class Disk:
         self._prefix = root.rstrip("/") + "/"
         self._mode: int | None = None
         self._group = -1
+        self._lies: bool | None = None
 
     def names(self, folder: str) -> list[str]:
         return os.listdir(self._prefix + folder)
@@ -153,6 +154,14 @@ class Disk:
 
     def rename(self, src: str, dst: str, keep: bool = False) -> None:
         src, dst = self._prefix + src, self._prefix + dst
+        if self._lies is None:
+            self._lies = _on_glusterfs(self._prefix)
+        self._rename(src, dst, keep)
+        # A name to keep has no nonce: it may be somebody else's by now, and proves nothing.
+        if self._lies and not keep and not _surely_there(dst, self._prefix):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), src, None, dst)
+
+    def _rename(self, src: str, dst: str, keep: bool) -> None:
         if not keep:
             os.rename(src, dst)
         elif self.keeps and (renameat2 := _find_renameat2()) is not None:
@@ -260,6 +269,38 @@ def _look_and_rename(src: str, dst: str) -> None:
     if os.path.lexists(dst):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), src, None, dst)
     os.rename(src, dst)
+
+
+def _on_glusterfs(path: str) -> bool:
+    """Whether `rename` may have been told that it was done when it was not.
+
+    A client of GlusterFS answers so where two processes go for a name that a listing has brought
+    back into the kernel's cache, and from then on shows the file under the name that it has not.
+    """
+    device = os.stat(path).st_dev
+    if os.major(device):  # a disk of this machine's own
+        return False
+    own = f" 0:{os.minor(device)} ".encode()
+    try:
+        with open("/proc/self/mountinfo", "rb") as table:
+            return any(own in line and b" - fuse.glusterfs " in line for line in table)
+    except OSError:
+        return False
+
+
+def _surely_there(path: str, folder: str) -> bool:
+    """Whether the server has that name, whatever the kernel remembers.
+
+    A new link's name is looked up afresh, and no system links a folder.
+    """
+    try:
+        os.link(folder, path)
+    except FileExistsError:
+        return True
+    except OSError as error:
+        if error.errno != errno.EPERM:
+            raise
+    return False
 
 
 def _write(fd: int, data: bytes) -> None:

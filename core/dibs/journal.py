@@ -32,6 +32,10 @@ _LOOK = 64 << 10
 _PIECE = 256 << 10
 """Read at once: a longer piece would hold up every other thread while it is taken apart."""
 _RECENT = 4 << 20
+_BEHIND = 120
+"""Seconds by which a file's time may lag behind what was written into it, as clients remember."""
+_APART = 5.0
+_READS = 3
 _LINE = 65_536
 _REASON = 4096
 
@@ -94,23 +98,32 @@ class Journal:
 
     def read(self, ident: str | None = None) -> list[Event]:
         """All events, or those of one id, in the order of their times."""
+        told: list[list[Event]] = []
+        files: list[str] = []
+        for _ in range(_READS):
+            if files == (files := self.files()):
+                break  # else one was set aside meanwhile, perhaps before it was read
+            told = [self._read_whole(file, ident) for file in files]
+        return _in_order(told)
+
+    def _read_whole(self, file: str, ident: str | None) -> list[Event]:
         wanted = json.dumps(ident).encode() if ident is not None else b""
-        lines = (line for file in self.files() for _, line in self._lines(file, wanted=wanted))
-        found = (parse(line) for line in lines if wanted in line)
-        events = [e for e in found if e is not None and ident in (None, e.id)]
-        return sorted(events, key=lambda event: event.at)
+        lines = (line for _, line in self._lines(file, wanted=wanted) if wanted in line)
+        return [e for e in map(parse, lines) if e is not None and ident in (None, e.id)]
 
     def recent(self, since: float) -> list[Event]:
         """The events since a time, from the ends of the files: at most a few megabytes each."""
-        events: list[Event] = []
+        told = []
         for file in self.files():
             try:
-                start = max(0, self._port.stat(file).size - _RECENT)
+                stat = self._port.stat(file)
             except OSError:
                 continue
-            found = (parse(line) for _, line in self._lines(file, start))
-            events += [e for e in found if e is not None and e.at >= since]
-        return sorted(events, key=lambda event: event.at)
+            if stat.mtime / 1e9 < since - _BEHIND:
+                continue
+            found = (parse(line) for _, line in self._lines(file, max(0, stat.size - _RECENT)))
+            told.append([e for e in found if e is not None and e.at >= since])
+        return _in_order(told)
 
     def highest_fence(self, ident: str) -> int:
         """The highest fence that the journal ever saw granted for an id."""
@@ -121,13 +134,27 @@ class Journal:
 
     def follow(self, seen: dict[str, int]) -> list[Event]:
         """The events written since; `seen` holds how far each file was read and is moved on."""
-        events: list[Event] = []
-        for file in self._set_aside_since(seen):
-            for end, line in self._lines(file, seen.get(file, 0)):
-                seen[file] = end
-                event = parse(line)
-                events += [event] if event is not None else []
-        return sorted(events, key=lambda event: event.at)
+        files = self._set_aside_since(seen)
+        told = self._read_on(files, seen)
+        seen.update((file, end) for file, (end, _) in told.items())
+        return _in_order(found for _, found in told.values())
+
+    def _read_on(
+        self, files: list[str], seen: dict[str, int]
+    ) -> dict[str, tuple[int, list[Event]]]:
+        """How far each file was read now, and its events."""
+        told = {}
+        for file in files:
+            end, found = seen.get(file, 0), []
+            for reached, line in self._lines(file, end):
+                end, event = reached, parse(line)
+                found += [event] if event is not None else []
+            told[file] = end, found
+        if any(end != seen.get(file, 0) for file, (end, _) in told.items()):
+            # Set aside meanwhile: what was read may be the middle of the file that came after it.
+            for file in set(self.files()).difference(files):
+                told.pop(_current(file), None)
+        return told
 
     def _set_aside_since(self, seen: dict[str, int]) -> list[str]:
         """The files; one that was set aside goes on from where it was read under its old name."""
@@ -181,7 +208,7 @@ class Journal:
             size = 0
         if size >= LONG and self._set_aside():
             size = 0
-        self._room = min(_LOOK, LONG - size)
+        self._room = min(_LOOK, LONG - size) if size < LONG else _LOOK  # else tried again then
         return size
 
     def _set_aside(self) -> bool:
@@ -250,13 +277,27 @@ def _place(file: str) -> tuple[str, int]:
 
 def _current(file: str) -> str:
     """The file that a file which was set aside was before."""
-    name, dot, number = file.removesuffix(_END).rpartition(".")
-    aside = file.endswith(_END) and dot and name.startswith(FOLDER) and _is_number(number)
-    return f"{name}{_END}" if aside and name != f"{FOLDER}/" else file
+    name, _, number = file.removesuffix(_END).rpartition(".")
+    aside = file.endswith(_END) and _is_number(number) and not name.endswith("/")
+    return f"{name}{_END}" if aside else file
 
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 16 and text[0] != "0"
+
+
+def _in_order(told: Iterable[list[Event]]) -> list[Event]:
+    """The events of several files by their times, those of one in the order of its lines.
+
+    Each process reckons the time by itself: where the clock is coarse, seconds apart.
+    """
+    placed: list[tuple[float, Event]] = []
+    for events in told:
+        at = 0.0
+        for event in events:
+            at = event.at if at - event.at > _APART else max(at, event.at)
+            placed.append((at, event))
+    return [event for _, event in sorted(placed, key=lambda entry: entry[0])]
 
 
 def unanswered(events: Iterable[Event]) -> list[Event]:

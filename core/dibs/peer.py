@@ -10,9 +10,8 @@ from dibs import mounts
 from dibs.clock import SECOND
 from dibs.disk import Disk
 from dibs.fitness import BAD, Line, grain, lagged, on_mount, raced, refused
-from dibs.probe import keeps
 from dibs.races import race
-from dibs.trial import Trial
+from dibs.trial import Trial, keeps
 
 LIMIT = 65.0
 """Seconds for which a change may stay unseen; NFS keeps attributes for a minute."""

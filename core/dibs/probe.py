@@ -34,9 +34,10 @@ from dibs.fitness import (
     verdict,
 )
 from dibs.host import this_host
+from dibs.peer import peered
 from dibs.races import race
 from dibs.store import Store
-from dibs.trial import Trial, on_trial, opened, sweep
+from dibs.trial import Trial, keeps, on_trial, opened, sweep
 from dibs.users import users
 
 ROUNDS = 200
@@ -74,8 +75,6 @@ def probe(root: str, peer: str = "", rounds: int = ROUNDS) -> Iterator[Line]:
         yield _safely("names", partial(_names, trial))
         yield _safely("users", partial(users, trial))
         if peer:
-            from dibs.peer import peered
-
             tick = times.figures.get("tick")
             yield from peered(
                 trial, peer, links=links, tick=tick if isinstance(tick, float) else 0.0
@@ -131,14 +130,6 @@ def _keep(trial: Trial) -> Line:
         disk.rename("src", "dst", keep=True)
         return Line("keep", BAD, "a file in the way is replaced although the disk was told not to")
     return _race(trial, "keep")
-
-
-def keeps(disk: Disk) -> bool:
-    """Whether it can be told so; shown by a free name, a taken one the kernel refuses by itself."""
-    src, dst = disk.nonce(), disk.nonce()
-    disk.create(src, b"")
-    disk.rename(src, dst, keep=True)
-    return disk.keeps
 
 
 def _link(trial: Trial) -> Line:

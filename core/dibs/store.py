@@ -206,7 +206,8 @@ class Store:
     ) -> Iterator[None]:
         """Note an act before it is done, and that it came to nothing; a crash leaves the first.
 
-        What was done writes its own line. Where nobody can tell, the intent stays alone as well.
+        What was done writes its own line. Where nobody can tell, or the disk failed half way, the
+        intent stays alone as well.
         """
         said = f"{verb}: {reason}" if reason else verb
         self.journal.write(INTENT, task.id, task.name, dst, by, said)
@@ -215,7 +216,9 @@ class Store:
         except Uncertain:
             raise
         except DibsError as error:
-            self.journal.write(NOT_DONE, task.id, task.name, "", by, f"{verb}: {error}")
+            half = isinstance(error, StorageError) and not self.look(task.name)
+            if not half:
+                self.journal.write(NOT_DONE, task.id, task.name, "", by, f"{verb}: {error}")
             raise
 
     def _restore(self, path: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -59,18 +60,24 @@ def on_trial(store: Store, root: str, rounds: int, seconds: float) -> Iterator[T
         _clear(f"{trial.root}/{trial.folder}")
 
 
+def keeps(disk: Disk) -> bool:
+    """Whether it can be told to keep a file in the way of a rename.
+
+    Shown by a free name; where one is taken the kernel refuses by itself.
+    """
+    src, dst = disk.nonce(), disk.nonce()
+    disk.create(src, b"")
+    disk.rename(src, dst, keep=True)
+    return disk.keeps
+
+
 def _clear(folder: str) -> None:
-    """Remove a trial, as far as it can be; a listing may still miss what was made just now."""
+    """Remove a trial, as far as it can be; a listing may still miss what was made just now.
+
+    `rmtree` follows no link, also where another user of the board puts one there meanwhile.
+    """
     for _ in range(5):
-        for path, folders, files in os.walk(folder, topdown=False):
-            for name in files:
-                with suppress(OSError):
-                    os.unlink(os.path.join(path, name))
-            for name in folders:
-                with suppress(OSError):
-                    os.rmdir(os.path.join(path, name))
-        with suppress(OSError):
-            os.rmdir(folder)
+        shutil.rmtree(folder, ignore_errors=True)
         if not os.path.lexists(folder):
             return
         time.sleep(0.2)

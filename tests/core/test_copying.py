@@ -79,9 +79,23 @@ def test_a_copy_without_its_folder_of_records_has_all_its_tasks_and_forgot_their
     assert len(copy.find("done")) == 2, "nothing told that it was there already"
 
 
+def leave(place: Path) -> None:
+    """Do what the page says of leaving a board."""
+    (script,) = re.findall(r"^```sh\n(if .*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    subprocess.run(["sh", "-eu", "-c", script], cwd=place, check=True, timeout=30)
+
+
+def test_what_is_no_board_is_not_left_by_mistake(scratch: Path) -> None:
+    (scratch / "done").mkdir()
+    for name in ("notes.v1.available", "done/my.own.txt"):
+        (scratch / name).touch()
+    leave(scratch)
+    assert (scratch / "notes.v1.available").exists()
+    assert (scratch / "done/my.own.txt").exists()
+
+
 def test_a_board_is_left_by_giving_its_tasks_plain_names(board: dibs.Board) -> None:
-    (script,) = re.findall(r"^```sh\n(for .*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-    subprocess.run(["sh", "-eu", "-c", script], cwd=board.path, check=True, timeout=30)
+    leave(Path(board.path))
     left = {str(p.relative_to(board.path)) for p in Path(board.path).rglob("*") if p.is_file()}
     assert {"waits", "v1=2E2", "failed/failed", "done/done"} <= left
     assert (Path(board.path) / "done/done").read_bytes() == b"done"

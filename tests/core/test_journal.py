@@ -1,14 +1,14 @@
-"""The journal: what a crash leaves in it, how a long one is set aside, that nothing is lost."""
+"""The journal: what a crash leaves in it, and what others leave there."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ import pytest
 import dibs
 from dibs import journal
 from dibs.disk import Disk
-from dibs.journal import INTENT, NOT_DONE, ROTATED, unanswered
+from dibs.journal import INTENT, NOT_DONE, unanswered
 from tests.core.test_cli import Command
 from tests.core.tools import Place
 
@@ -100,6 +100,37 @@ def test_an_act_that_came_to_nothing_says_so(place: Place) -> None:
     assert told[-1].reason.startswith("force-release: ")
 
 
+def test_an_act_that_failed_half_way_is_not_said_to_have_come_to_nothing(place: Place) -> None:
+    (place.path / "x.claimed").write_bytes(b"what to do")
+    (place.path / "x.lock").write_bytes(b"1 web-3\n")
+    (facts,) = place.board.snapshot().facts.values()
+    board, port = place.another()
+
+    def broken(_: str) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    port.after["rename"] = lambda _: port.before.update(stat=broken)
+    with pytest.raises(dibs.StorageError):
+        board.force_release(facts.sight, "hung", by="ada@desk")
+    assert not (place.path / "x.claimed").exists()
+    assert [(event.verb, event.src) for event in place.board.journal.read()] == [
+        (INTENT, "x.claimed")
+    ]
+
+
+def test_an_act_that_the_disk_refuses_came_to_nothing(place: Place) -> None:
+    name = made(place.board, "available")
+    board, port = place.another()
+
+    def full(_: str) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    port.before["rename"] = full
+    with pytest.raises(dibs.StorageError):
+        board.park(name, "later", by="ada@desk")
+    assert verbs(board)[-2:] == [INTENT, NOT_DONE]
+
+
 def test_an_intent_is_answered_by_the_same_hand_only() -> None:
     def event(verb: str, by: str, src: str = "x.f1.w-0123456789.claimed") -> dibs.Event:
         return dibs.Event(1.0, verb, "x", src, "", by)
@@ -131,104 +162,21 @@ def test_the_log_tells_a_crash_in_words_and_an_answered_intent_in_json_only(
     assert raw == ["add", INTENT, "park", INTENT]
 
 
-# Set aside
+def written(board: Path, file: str, *lines: tuple[float, str]) -> None:
+    """A journal in which those verbs stand at those times."""
+    told = [{"at": at, "verb": verb, "id": "x", "src": "x.f1", "by": "ada"} for at, verb in lines]
+    (board / ".dibs/journal" / file).write_text("".join(f"{json.dumps(line)}\n" for line in told))
 
 
-@pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files that are long soon."""
-    monkeypatch.setattr(journal, "LONG", 4000)
-    monkeypatch.setattr(journal, "_LOOK", 500)
-    monkeypatch.setattr(journal, "_PIECE", 700)
-
-
-def fill(board: dibs.Board, turns: int, each: Callable[[], None] = lambda: None) -> list[str]:
-    """Write until the journal was set aside so often; the ids that were added meanwhile."""
-    added: list[str] = []
-    while sum(event.verb == ROTATED for event in board.journal.read()) < turns:
-        added.append(f"task-{len(added):03}")
-        board.add(added[-1])
-        each()
-    return added
-
-
-@pytest.mark.usefixtures("small")
-def test_a_long_journal_is_set_aside_and_the_oldest_goes_never_silently(place: Place) -> None:
-    board = place.board
-    ids = fill(board, journal.KEPT)
-    while len(list((place.path / ".dibs/journal").glob("*.1.jsonl"))):
-        ids.append(f"task-{len(ids):03}")
-        board.add(ids[-1])
-    files = sorted(path.name for path in (place.path / ".dibs/journal").iterdir())
-    assert len(files) == journal.KEPT + 1
-    assert all(path.stat().st_size < 6000 for path in (place.path / ".dibs/journal").iterdir())
-    told = board.journal.read()
-    added = [event.id for event in told if event.verb == "add"]
-    assert added == ids[-len(added) :]
-    assert 0 < len(added) < len(ids)
-    turned = [event for event in told if event.verb == ROTATED]
-    assert len(turned) == journal.KEPT + 1
-    assert ".1.jsonl removed" in turned[-1].reason
-    assert all(event.src.startswith(".dibs/journal/") for event in turned)
-    assert [e.id for e in board.journal.read(ids[-1])] == [ids[-1]]
-
-
-@pytest.mark.usefixtures("small")
-def test_whoever_follows_misses_nothing_and_hears_nothing_twice_while_it_is_set_aside(
+def test_lines_of_one_file_keep_their_order_where_its_writers_reckon_the_time_apart(
     place: Place,
 ) -> None:
-    board = place.board
-    board.add("first")
-    seen = board.journal.ends()
-    heard: list[dibs.Event] = []
-    looks = count()
-
-    def follow() -> None:
-        if next(looks) % 7 == 0:
-            heard.extend(board.journal.follow(seen))
-
-    ids = fill(board, 3, follow)
-    heard += board.journal.follow(seen)
-    assert [event.id for event in heard if event.verb == "add"] == ids
-    assert sum(event.verb == ROTATED for event in heard) == 3
-
-
-@pytest.mark.usefixtures("small")
-def test_two_set_aside_between_two_looks_are_both_read(place: Place) -> None:
-    board = place.board
-    board.add("first")
-    seen = board.journal.ends()
-    ids = fill(board, 2)
-    assert [event.id for event in board.journal.follow(seen) if event.verb == "add"] == ids
-
-
-WRITER = """
-import sys, dibs
-from dibs import journal
-journal.LONG, journal._LOOK, journal.KEPT = 20_000, 500, 99
-board = dibs.open(sys.argv[1])
-for n in range(300):
-    board.journal.write("add", f"{sys.argv[2]}-{n:03}", "", "", "me", "x" * (n % 40))
-"""
-
-
-def test_many_processes_write_and_set_aside_at_once_and_no_line_is_lost_or_torn(
-    place: Place,
-) -> None:
-    path = os.pathsep.join(sys.path)
-    writers = [
-        subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(place.path), f"w{n}"],
-            env=os.environ | {"PYTHONPATH": path},
-        )
-        for n in range(4)
-    ]
-    assert [writer.wait(30) for writer in writers] == [0] * 4
-    told = place.board.journal.read()
-    added = sorted(event.id for event in told if event.verb == "add")
-    assert added == sorted(f"w{w}-{n:03}" for w in range(4) for n in range(300))
-    assert place.board.journal.torn() == []
-    assert sum(event.verb == ROTATED for event in told) >= 5
+    written(place.path, "web-1-aa.jsonl", (100.9, INTENT), (100.0, "park"), (4000, "requeue"))
+    written(place.path, "web-2-bb.jsonl", (100.5, "claim"), (99.0, "done"), (10.0, "set back"))
+    order = ["set back", "claim", "done", INTENT, "park", "requeue"]
+    for told in (place.board.journal.read(), place.board.journal.follow({})):
+        assert [event.verb for event in told] == order
+    assert [event.verb for event in place.board.history("x")] == [v for v in order if v != INTENT]
 
 
 # What others leave there
@@ -282,6 +230,21 @@ def test_a_file_without_lines_is_not_read_again_at_every_look(place: Place) -> N
     assert once >= 3_000_000
     store.journal.follow(seen)
     assert disk.read_bytes - once < 300_000
+
+
+def test_what_happened_lately_is_not_looked_for_in_files_that_nobody_wrote_since(
+    place: Place,
+) -> None:
+    from dibs.store import Store
+
+    place.board.add("x")
+    old = place.path / ".dibs/journal/web-1-aa.1.jsonl"
+    old.write_bytes(b'{"at": 1}\n' * 300_000)
+    os.utime(old, (1000, 1000))
+    disk = Counted(str(place.path))
+    told = Store(disk, dibs.this_host()).journal.recent(5000)
+    assert [event.id for event in told] == ["x"]
+    assert disk.read_bytes < 10_000
 
 
 def test_a_writer_that_was_killed_in_the_middle_of_a_line_costs_that_line_only(

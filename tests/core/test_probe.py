@@ -18,6 +18,7 @@ from dibs.disk import Disk
 from dibs.fitness import BAD, GOOD, NOTE, Line
 from dibs.probe import ROUNDS, probe, quick
 from dibs.races import race
+from dibs.trial import on_trial, opened
 from tests.core.test_cli import Command
 from tests.core.tools import NOBODY, give, in_child, settle
 
@@ -131,6 +132,17 @@ def test_a_probe_that_was_killed_is_cleared_away_by_a_later_one(board: Path) -> 
     assert (strange / "rename/left").exists()
 
 
+def test_what_a_link_in_place_of_a_trial_leads_to_is_left_alone(board: Path, scratch: Path) -> None:
+    (scratch / "mine").mkdir()
+    (scratch / "mine/kept").touch()
+    with on_trial(opened(str(board)), str(board), 1, 1) as trial:
+        folder = board / trial.folder
+        (folder / "inner").symlink_to(scratch / "mine")
+        folder.rename(board / "elsewhere")
+        folder.symlink_to(scratch / "mine")
+    assert (scratch / "mine/kept").exists()
+
+
 # Disks that cannot be trusted
 
 
@@ -188,6 +200,10 @@ def test_a_race_ends_when_its_time_is_up(scratch: Path) -> None:
     found = race("create", Disk(str(scratch)), Disk(str(scratch)), 10**6, 0.05)
     assert 0 < found.rounds < 10**6
     assert (found.both, found.none) == (0, 0)
+
+
+def test_one_race_is_run_however_slow_the_disk_is(scratch: Path) -> None:
+    assert race("rename", Disk(str(scratch)), Disk(str(scratch)), 5, 0).rounds == 1
 
 
 def test_a_racer_that_dies_ends_the_race(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,6 +265,18 @@ def test_another_user_may_be_stopped_on_the_way(scratch: Path) -> None:
     line = by_name(probe(str(path)))["users"]
     assert line.grade == NOTE
     assert "cannot enter the directory (EACCES)" in line.text
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason=ROOT_ONLY)
+def test_another_user_who_never_answers_did_not_do_well(
+    scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settle(scratch)
+    scratch.chmod(0o777)
+    monkeypatch.setattr(os, "setuid", lambda _: os._exit(1))
+    line = by_name(probe(str(scratch)))["users"]
+    assert line.grade == NOTE
+    assert "everybody cannot answer" in line.text
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason=ROOT_ONLY)

@@ -7,6 +7,12 @@ from . import scenes_locks as locks
 from . import scenes_operator as operator
 from .mutant import Mutant, mutant
 
+_DESTINATION_FIRST = (
+    "store:Store.move",
+    "here, there = self.look(src), self.look(dst)",
+    "there, here = self.look(dst), self.look(src)",
+)
+
 MUTANTS: list[Mutant] = [
     mutant(
         "believes ENOENT",
@@ -32,12 +38,15 @@ MUTANTS: list[Mutant] = [
     mutant(
         "looks at the destination first",
         "A rename that lands between the two looks seems never to have been.",
+        claims.PAIR,
+        _DESTINATION_FIRST,
+    ),
+    mutant(
+        "looks at the destination first, and asks no listing",
+        "A commit that lands between the two looks is called lost.",
         claims.COMMIT,
-        (
-            "store:Store.move",
-            "here, there = self.look(src), self.look(dst)",
-            "there, here = self.look(dst), self.look(src)",
-        ),
+        _DESTINATION_FIRST,
+        ("store:Store.shift", " and not self._listed(dst)", ""),
     ),
     mutant(
         "tries again over its own claim",

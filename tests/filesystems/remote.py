@@ -59,9 +59,11 @@ class Daemon:
         return pid if state not in "ZX" else 0
 
     def signal(self, number: signal.Signals) -> None:
-        if pid := self.pid:
+        """Signal it with all that it has started: an sshd serves in other processes."""
+        pid = self.pid
+        for each in family(pid) if pid else ():
             with suppress(ProcessLookupError):
-                os.kill(pid, number)
+                os.kill(each, number)
 
     def kill(self) -> None:
         """End it without a word, and wait until it has."""
@@ -141,7 +143,9 @@ class Breaker(NamedTuple):
             for how in chance.sample(list(self._ways()), 4):
                 log.write(BROKE, how)
                 self._ways()[how](scene)
-                if scene.over(self.gap) or time.monotonic() >= end:
+                over = scene.over(self.gap)
+                self._mend()
+                if over or time.monotonic() >= end:
                     break
 
     def _ways(self) -> Mapping[str, Callable[[Scene], None]]:
@@ -167,8 +171,10 @@ class Breaker(NamedTuple):
         self.remote.server.kill()
         scene.over(self.outage / 4)
         self.remote.serve()
+
+    def _mend(self) -> None:
         for way in self.remote.ways:
-            if not way.daemon.pid:  # this client ends with its connection
+            if not way.daemon.pid:  # an sshfs ends with its connection
                 way.again()
 
 
@@ -212,8 +218,17 @@ def answers(port: int) -> bool:
         return tried.connect_ex(("127.0.0.1", port)) == 0
 
 
+def family(pid: int) -> list[int]:
+    """A process and all that descend from it."""
+    children = _read(Path(f"/proc/{pid}/task/{pid}/children")).split()
+    return [pid, *(each for child in children for each in family(int(child)))]
+
+
 def _read(file: Path) -> str:
-    return file.read_text() if file.exists() else ""
+    try:
+        return file.read_text()
+    except OSError:
+        return ""
 
 
 def await_(found: Callable[[], object], otherwise: str) -> None:

@@ -6,13 +6,19 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, suppress
+from itertools import count
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
 
 import dibs
+from dibs.disk import Disk
 from tests.filesystems import gluster, remote
 from tests.filesystems.mounts import image, tmpfs
 from tests.filesystems.remote import Breaker, Daemon, Remote
@@ -22,6 +28,8 @@ from tests.tui.terminal import Terminal, environment, terminal
 
 if gluster.why_not():
     pytest.skip(f"GLUSTERFS WAS NOT TRIED: {gluster.why_not()}", allow_module_level=True)
+
+FILES = 300
 
 
 @pytest.fixture
@@ -51,6 +59,51 @@ def test_the_dashboard_sees_over_one_mount_what_is_done_over_the_other_in_two_se
     found = latencies(near, far, 1)
     print({what: [round(seconds, 2) for seconds in took] for what, took in found.items()})
     assert max(max(took) for took in found.values()) < WITHIN
+
+
+def test_a_rename_that_was_only_told_done_is_found_out(
+    volume: Remote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = volume.ways[0].place
+    disk = Disk(str(place))
+    disk.create("src", b"")
+    with monkeypatch.context() as lying:
+        lying.setattr(os, "rename", lambda src, dst: None)
+        with pytest.raises(FileNotFoundError):
+            disk.rename("src", "dst")
+    disk.rename("src", "dst")
+    assert os.listdir(place) == ["dst"]
+
+
+def test_of_processes_that_list_and_rename_over_one_mount_one_wins_each_name(
+    volume: Remote,
+) -> None:
+    near, far = (way.place / "names" for way in volume.ways)
+    near.mkdir()
+    for n in range(FILES):
+        (near / str(n)).touch()
+    with ProcessPoolExecutor(6, get_context("fork")) as pool:
+        won = list(pool.map(rename_what_is_listed, [far] * 4 + [near] * 2, range(6)))
+    names = [name for names in won for name in names]
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    print(f"{len(names)} names won, {len(twice)} of them twice")
+    assert not twice
+    assert len(names) > FILES
+    assert len(os.listdir(near)) == FILES
+
+
+def rename_what_is_listed(place: Path, me: int) -> list[str]:
+    """The names, none of which ever comes again, that this process was told that it renamed."""
+    disk, won, fresh = Disk(str(place)), [], count()
+    until = time.monotonic() + 3
+    while time.monotonic() < until:
+        for name in sorted(os.listdir(place))[:20]:
+            try:
+                disk.rename(name, f"{me}-{next(fresh)}")
+                won.append(name)
+            except FileNotFoundError:
+                os.path.lexists(place / name)
+    return won
 
 
 @pytest.mark.timeout(90)

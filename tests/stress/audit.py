@@ -187,13 +187,13 @@ def live_claims_reaped(
     events: Iterable[Event], lines: Sequence[Line], least: float
 ) -> Iterator[str]:
     """Reaps sooner than that after the claim or a beat that its worker knows to be good."""
-    tries: dict[tuple[str, str], list[int]] = defaultdict(list)
+    tries: dict[tuple[str, str], list[Line]] = defaultdict(list)
     beats: dict[str, list[int]] = defaultdict(list)
     holder: dict[str, int] = {}
     killed = {line.pid: line.boot for line in lines if line.word == log.KILLED}
     for line in lines:
         if line.word == log.TRY:
-            tries[line.name, line.more].append(line.boot)
+            tries[line.name, line.more].append(line)
         if line.word == log.LIVE or (line.word == log.TRY and line.name.endswith(".available")):
             stem = stem_of(line.more if line.word == log.TRY else line.name)
             beats[stem].append(line.boot)
@@ -203,7 +203,9 @@ def live_claims_reaped(
         if not tries[src, dst]:
             yield f"{src} was reaped by nobody"
             continue
-        reaped = min(tries[src, dst])
+        # A holder that fails its claim tries the same rename, and may be killed before it is done.
+        others = [line for line in tries[src, dst] if line.pid != holder.get(stem)]
+        reaped = min(line.boot for line in others or tries[src, dst])
         known = ".known-" in stem
         if known and killed.get(holder.get(stem, 0), reaped + 1) <= reaped:
             continue

@@ -127,6 +127,11 @@ def test_the_audit_rings_for_a_payload_that_is_another_ones(board_dir: Path) -> 
     [
         (["done/" + FIRST], [event("done", CLAIMED, "done/" + FIRST)], COMMIT),
         (["a.f1a1.available"], [REAP, REAP], [line(log.LIVE, FIRST, at=4), tried(14)]),
+        (
+            ["a.f1a1.available"],
+            [REAP],
+            [line(log.LIVE, FIRST, at=4), line(log.TRY, REAP.src, REAP.dst, at=5), tried(14)],
+        ),
         (["done/" + FIRST], [], [*COMMIT[:2], line(log.KILLED, "-")]),
         (
             ["a.f2a1.available"],
@@ -141,6 +146,7 @@ def test_the_audit_rings_for_a_payload_that_is_another_ones(board_dir: Path) -> 
     ids=[
         "a commit",
         "a claim reaped after its ttl, told twice",
+        "failed by its holder, who was killed before it was done, and reaped",
         "killed before it was told",
         "a claim whose worker counts from before it looked",
     ],

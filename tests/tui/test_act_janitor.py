@@ -43,7 +43,7 @@ def test_it_reaps_when_asked_to_and_the_feed_has_the_evidence(board: dibs.Board)
         assert "reaping" not in head(app)
         assert app.board_screen is not None
         app.board_screen.hand.do("reaping")
-        await until(pilot, lambda: "read-write  reaping" in head(app))
+        await until(pilot, lambda: "  reaping  " in head(app))
         await until(pilot, lambda: state(board, "silent") == "available")
         await pilot.press("0")
         await until(pilot, lambda: "expired: agent-silent was silent for" in text_of(app))
@@ -126,4 +126,4 @@ def test_a_janitor_that_could_do_nothing_is_refused_at_the_start(
 
 def test_the_flag_turns_it_on(board: dibs.Board, tmp_path: Path) -> None:
     with terminal(tmp_path, "--reap", board.path, columns=120, rows=24) as shown:
-        shown.shows("read-write  reaping")
+        shown.shows("  reaping  ")

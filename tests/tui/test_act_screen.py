@@ -265,6 +265,7 @@ def test_a_pasted_list_is_resolved_shown_and_only_then_requeued(
         await pilot.press("ctrl+g")
         await until(pilot, lambda: "2 found, 1 not" in text_of(app))
         assert "nobody-knows: no task of that id" in text_of(app)
+        assert f"task-2 → {board.find('task-2')[0].name}" in text_of(app)
         assert state(board, "task-0") == "failed"
         await pilot.press("ctrl+g")
         await until(pilot, lambda: isinstance(app.screen, ActScreen))

@@ -304,8 +304,7 @@ def test_each_reason_for_an_empty_screen_has_a_card_of_its_own(path: Path, tmp_p
         await until(pilot, lambda: "MISSING" in text_of(app), 5)
 
     async def empty(app: DibsApp, pilot: Pilot[None]) -> None:
-        await until(pilot, lambda: "EMPTY" in text_of(app), 5)
-        assert "add task-1" in text_of(app)
+        await until(pilot, lambda: "EMPTY" in text_of(app) and "add task-1" in text_of(app), 5)
 
     async def newer(app: DibsApp, pilot: Pilot[None]) -> None:
         await until(pilot, lambda: "NEWER" in text_of(app), 5)

@@ -69,7 +69,7 @@ def test_the_file_may_set_everything(home: Home) -> None:
         'theme = "dibs-colourblind"\ncolour = false\nread_only = true\nbell = false\n'
         'notify = "osc9"\nalert_command = ["notify-send", "dibs"]\nalert_every = "1m"\npoll = 0.5\n'
         'still = 0\nwaiting_too_long = "2h"\nfailing_again = 2\nbulk_limit = 10\nmouse = false\n'
-        '[rights]\nforce_release = false\npark = true\n'
+        "[rights]\nforce_release = false\npark = true\n"
         '[keys]\nquit = "f4"\nrefresh = ["ctrl+r", "r"]\n'
     )
     found, sources = home.load()

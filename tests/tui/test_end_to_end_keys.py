@@ -15,7 +15,7 @@ UP, DOWN, PAGE_UP, PAGE_DOWN, HOME, END, ESC, ENTER = (
 MOVES = (UP, DOWN, PAGE_UP, PAGE_DOWN, HOME, END, "\t", "\x1b[Z")
 QUIET_KEYS = (*MOVES, *"jkgGonNv* IIwwyiippmm", "\x05", "\x05", "\x12")
 """Keys that open nothing, each as often as leaves everything as it was."""
-OPENING_KEYS = (*":?sctXRPu", ENTER)
+OPENING_KEYS = (*":?sctXRPMDFu", ENTER)
 
 
 @pytest.fixture

@@ -45,8 +45,8 @@ class Faults:
     """Seconds by which the times are ahead that this mount itself sets; another one's are not."""
     one_time: bool = False
     """There is no ctime: what is told for it is the mtime, as over SFTP."""
-    lie: float = 0.0
-    """The share of the renames that are answered as done and are not: no promise outlives that."""
+    copies: float = 0.0
+    """The share of the renames that leave the old name behind: no promise outlives that."""
     links: bool = True
     noreplace: bool = True
     sync_folders: bool = True

@@ -216,11 +216,12 @@ class Passing:
     def rename(self, old: str, new: str, flags: int) -> int:
         if flags and not self.faults.noreplace:
             self._strike("refused", errno.EINVAL)
-        if random.random() >= self.faults.lie:
-            self._do("rename", lambda: self._rename(old, new, flags), old, new)
+        self._do("rename", lambda: self._rename(old, new, flags), old, new)
         return 0
 
     def _rename(self, old: str, new: str, flags: int) -> None:
+        if random.random() < self.faults.copies and not os.path.lexists(self._at(new)):
+            return os.link(self._at(old), self._at(new))
         code = _renameat2(self._at(old), self._at(new), flags)
         if code:
             raise OSError(code, os.strerror(code))

@@ -16,6 +16,8 @@ from tests.filesystems.hostile.faults import CALM, Faults
 from tests.filesystems.mounts import why_not as nothing_mounts
 
 ROOT = Path(__file__).resolve().parents[3]
+FULL = os.environ.get("DIBS_EVERY_FAULT", "") not in ("", "0")
+"""Whether the tests try all that can go wrong, and not a part of it."""
 
 
 def why_not() -> str:

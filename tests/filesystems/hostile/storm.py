@@ -23,7 +23,7 @@ from typing import NamedTuple
 import dibs
 from dibs.settings import Settings, dump
 from tests.filesystems.hostile import people
-from tests.filesystems.hostile.faults import CALM, WEATHER, Faults, both
+from tests.filesystems.hostile.faults import CALM, SECOND, WEATHER, Faults, both
 from tests.filesystems.hostile.mount import Pair, pair, why_not
 from tests.stress import audit, crew, ledger
 from tests.stress.audit import Verdict
@@ -32,6 +32,17 @@ from tests.stress.crowd import Chaos, Crowd, blow
 from tests.stress.ledger import boottime
 from tests.stress.weather import asked, told, weather
 
+CLIMATES: dict[str, tuple[Faults, dict[str, float]]] = {
+    "two hosts": (CALM, {}),
+    "two hosts whose kernels remember for a second": (
+        CALM,
+        {"attr_timeout": 1, "entry_timeout": 1, "negative_timeout": 1},
+    ),
+    "times of two seconds": (Faults(tick=2 * SECOND), {}),
+    "one time of a second": (Faults(tick=SECOND, one_time=True), {}),
+    "clocks that differ": (Faults(skew=2.0, offset=-3600.0), {}),
+}
+"""What is wrong all the time, and the kernel's caches."""
 INJECTED = ("lost", "failed", "full", "read-only", "refused", "hung", "stale", "listed wrong")
 """What of the mounts' own counts is a fault that struck a call; the delays are not counted."""
 
@@ -62,6 +73,7 @@ class Sky:
     def __init__(self, mounts: Pair, plan: Plan, finished: Callable[[], int]) -> None:
         self._mounts, self._plan, self._finished = mounts, plan, finished
         self._chance = random.Random(plan.seed)
+        self._deck: list[Faults] = []
         self._next = boottime()
         self._end = boottime() + int(plan.seconds * 1e9)
 
@@ -70,9 +82,14 @@ class Sky:
         if now >= self._next:
             self._next = now + int(self._chance.uniform(0.5, 1.5) * plan.change * 1e9)
             for mount in (self._mounts.near, self._mounts.far):
-                event = self._chance.choice(plan.events) if now < self._end else CALM
-                mount.be(both(plan.habit, event))
+                mount.be(both(plan.habit, self._deal() if now < self._end else CALM))
         return self._finished()
+
+    def _deal(self) -> Faults:
+        """Each fault once before any comes again."""
+        if not self._deck:
+            self._deck = self._chance.sample(self._plan.events, len(self._plan.events))
+        return self._deck.pop()
 
 
 def storm(where: Path, plan: Plan, **options: float) -> Verdict:
@@ -114,6 +131,7 @@ def _blow(crowd: Crowd, mounts: Pair, log_file: Path, plan: Plan) -> None:
     }
     done = mounts.below / "board/done"
     sky = Sky(mounts, plan, lambda: len(os.listdir(done)))
+    sky()
     with weather(crowd, near, "hostile storm") as outside:
         crowd.start("reaper", partial(people.reaper, far))
         crowd.start("operator", partial(people.operator, far))

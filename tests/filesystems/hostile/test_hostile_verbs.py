@@ -6,19 +6,17 @@ Here a part of all that can go wrong; all of it with DIBS_EVERY_FAULT=1, or by
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
 
-from tests.filesystems.hostile.mount import pair, why_not
+from tests.filesystems.hostile.mount import FULL, pair, why_not
 from tests.filesystems.hostile.verbs import KERNEL, Stage, Trial, trials
 from tests.stress.syscalls.scenarios import SCENARIOS
 
 if why_not():
     pytest.skip(f"NO HOSTILE FILE SYSTEM WAS TRIED: {why_not()}", allow_module_level=True)
 
-FULL = os.environ.get("DIBS_EVERY_FAULT", "") not in ("", "0")
 TRIALS = trials(full=FULL)
 
 pytestmark = pytest.mark.timeout(3600 if FULL else 120)

@@ -53,7 +53,9 @@ def trials(*, full: bool) -> list[Trial]:
     for n, (name, habit) in enumerate({**REFUSED, **SEEN_LATE}.items()):
         found.append(Trial(name, SCENARIOS if full else SCENARIOS[n % 5 :: 5], habit))
     for n, (name, event) in enumerate(BROKEN.items()):
-        found.append(Trial(name, SCENARIOS if full else SCENARIOS[n :: len(BROKEN)], CALM, event))
+        found.append(
+            Trial(name, SCENARIOS if full else SCENARIOS[n :: 2 * len(BROKEN)], CALM, event)
+        )
     for n, (name, habit) in enumerate(TIMES.items()):
         # Some boards are made with beats of this machine's own time, which is not such a mount's.
         verbs = [s for s in SCENARIOS if not habit.offset or s.before != s.after]

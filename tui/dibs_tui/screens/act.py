@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import time
-from threading import Event
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.style import Style
 from rich.text import Text
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widgets import Button, Input, ProgressBar, Static
 
-from dibs import DibsError, Facts, Verdict
+from dibs import Verdict
 from dibs_tui.acting import telling
-from dibs_tui.acting.doing import Outcome, done, judged
+from dibs_tui.acting.doing import Outcome
+from dibs_tui.acting.errand import Errand, Judged, Told
 from dibs_tui.acting.plan import Act, Asked, Item, Plan, Sight, asked, command, missing
 from dibs_tui.acting.watch import Watch
 from dibs_tui.aside import aside
@@ -48,20 +48,6 @@ class ActScreen(ModalScreen[dict[str, Outcome] | None]):
         ("pagedown", "scroll(10)", "page down"),
     ]
 
-    class Judged(Message):
-        """The plan is known."""
-
-        def __init__(self, plan: Plan) -> None:
-            super().__init__()
-            self.plan = plan
-
-    class Told(Message):
-        """One outcome more."""
-
-        def __init__(self, outcome: Outcome) -> None:
-            super().__init__()
-            self.outcome = outcome
-
     def __init__(self, act: Act, sights: tuple[Sight, ...], *, limit: int) -> None:
         super().__init__()
         self._act = act
@@ -72,9 +58,7 @@ class ActScreen(ModalScreen[dict[str, Outcome] | None]):
         self._opened = time.monotonic()
         self._watch: Watch | None = None
         """Once somebody has begun to override a live owner."""
-        self._stop = Event()
         self.outcomes: list[Outcome] = []
-        self._others: tuple[Facts, ...] = ()
         self._keep_attempts = False
         self._chosen: tuple[Item, ...] = ()
         """What it is being done to; empty until that was confirmed."""
@@ -108,20 +92,15 @@ class ActScreen(ModalScreen[dict[str, Outcome] | None]):
     def on_mount(self) -> None:
         """Look at the evidence; until it is there nothing can be confirmed."""
         self.query_one("#act-cancel").focus()
-        self._others = tuple(self.dibs.model.facts.values())
-        aside(self._judge)
+        model = self.dibs.model
+        self._errand = Errand(
+            self._act, self._sights, self.dibs.reader.open_board, self.post_message
+        )
+        self._errand.judge(tuple(model.facts.values()), model.cadence(self._sights[0].task.name))
         self.set_interval(0.5, self._show)
 
-    def _judge(self) -> None:
-        try:
-            board = self.dibs.reader.open_board()
-            cadence = self.dibs.model.cadence(self._sights[0].task.name)
-            items = tuple(judged(board, self._sights, self._others, cadence))
-        except DibsError as error:
-            items = tuple(Item(s, Verdict.UNKNOWN, (clean(str(error)),), "") for s in self._sights)
-        self.post_message(self.Judged(Plan(self._act, items)))
-
-    def on_act_screen_judged(self, event: Judged) -> None:
+    @on(Judged)
+    def _judged(self, event: Judged) -> None:
         """Show the plan."""
         self._plan = event.plan
         self._show()
@@ -168,8 +147,8 @@ class ActScreen(ModalScreen[dict[str, Outcome] | None]):
         if plan is None or self._over:
             return
         self.query_one(Reading).show(self._text(plan))
-        self.set_class(bool(self._asked.typed), "-typed")
         why = self._why_not()
+        self.set_class(bool(self._asked.typed) and not why.startswith("refused"), "-typed")
         self.set_class(not why, "-sure")
         words = why or f"y — {self._act.title.lower()}      Esc — leave everything as it is"
         if self._chosen:
@@ -263,23 +242,11 @@ class ActScreen(ModalScreen[dict[str, Outcome] | None]):
         self.query_one(ProgressBar).update(total=len(self._chosen))
         self.add_class("-running")
         self._show()
-        reason = self._reason()
-        aside(lambda: self._do(self._chosen, reason))
-
-    def _do(self, items: tuple[Item, ...], reason: str) -> None:
-        def told(outcome: Outcome) -> None:
-            self.post_message(self.Told(outcome))
-
-        try:
-            board = self.dibs.reader.open_board()
-        except DibsError as error:
-            for item in items:
-                told(Outcome(item.sight, "error", clean(str(error))))
-            return
         keep = self._keep_attempts
-        done(board, self._act, items, reason, self.dibs.by, self._stop, told, keep_attempts=keep)
+        self._errand.do(self._chosen, self._reason(), self.dibs.by, keep_attempts=keep)
 
-    def on_act_screen_told(self, event: Told) -> None:
+    @on(Told)
+    def _told(self, event: Told) -> None:
         """Count it; at the end show the ledger, or leave when there is nothing to tell."""
         self.outcomes.append(event.outcome)
         self.query_one(ProgressBar).update(progress=len(self.outcomes))
@@ -318,6 +285,6 @@ class ActScreen(ModalScreen[dict[str, Outcome] | None]):
     def action_leave(self) -> None:
         """Leave; while it runs, stop first and show what became of it."""
         if self._chosen and not self._over:
-            self._stop.set()
+            self._errand.stop()
             return
         self.dismiss({o.sight.task.name: o for o in self.outcomes} if self.outcomes else None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
@@ -22,7 +23,7 @@ from dibs_tui.text import clean
 if TYPE_CHECKING:
     from dibs_tui.app import DibsApp
 
-_SHOWN = 8
+_SHOWN = 5
 _UNSHOWN = "\ufffd"
 
 
@@ -49,15 +50,19 @@ class RequeueScreen(ModalScreen[tuple[Sight, ...]]):
         background: $surface; padding: 0 2; }
     RequeueScreen TextArea, RequeueScreen TextArea:focus { height: 1fr; border: none;
         background: $panel; }
-    RequeueScreen #requeue-words { height: auto; max-height: 12; margin: 1 0; }
+    RequeueScreen #requeue-words { height: auto; max-height: 60%; margin: 1 0; }
     """
 
     class Found(Message):
         """What the lines mean."""
 
-        def __init__(self, sights: tuple[Sight, ...], missing: list[str]) -> None:
+        def __init__(
+            self, sights: tuple[Sight, ...], names: Sequence[str], missing: Sequence[str]
+        ) -> None:
             super().__init__()
             self.sights = sights
+            self.names = names
+            """Each line that was found, with the exact name that it stands for."""
             self.missing = missing
 
     def __init__(self) -> None:
@@ -94,24 +99,26 @@ class RequeueScreen(ModalScreen[tuple[Sight, ...]]):
         try:
             found = self.dibs.reader.open_board().resolve(text)
         except DibsError as error:
-            self.post_message(self.Found((), [clean(str(error))]))
+            self.post_message(self.Found((), (), [clean(str(error))]))
             return
-        sights, missing = [], []
+        sights, names, missing = [], [], []
         for line in found:
             task = read_any(line.name) if line.name else None
             if task is None:
                 missing.append(clean(f"{line.given}: {line.why or 'no exact name'}", 200))
             else:
                 sights.append(Sight(task, line.name, task.state, task.owner, None))
-        self.post_message(self.Found(tuple(sights), missing))
+                names.append(clean(f"{line.given} → {line.name}", 200))
+        self.post_message(self.Found(tuple(sights), names, missing))
 
     def on_requeue_screen_found(self, event: Found) -> None:
         """Say what was found and what was not."""
         self._sights = event.sights
         lines = [f"{len(event.sights):,} found, {len(event.missing):,} not:"]
-        lines += [f"  {line}" for line in event.missing[:_SHOWN]]
-        more = len(event.missing) - _SHOWN
-        lines += [f"  … and {more:,} more"] if more > 0 else []
+        for part in (event.names, event.missing):
+            lines += [f"  {line}" for line in part[:_SHOWN]]
+            more = len(part) - _SHOWN
+            lines += [f"  … and {more:,} more"] if more > 0 else []
         if event.sights:
             lines.append("ctrl+g goes on with those that were found; Esc leaves.")
         self.query_one("#requeue-words", Static).update(Content("\n".join(lines)))

@@ -76,8 +76,7 @@ class Head(Widget):
         right = Text.assemble(
             ("  as of ", self._colour("muted")),
             (f"{short(age) if age is not None else '-':>3} ago", self._fresh(age)),
-            (f"  {self._may()}", self._colour("muted")),
-            (f"  {self.reaping}" if self.reaping else "", self._colour("state-late")),
+            (f"  {self._may()}", self._colour("state-late" if self.reaping else "muted")),
             ("  muted" if self.muted else "", self._colour("state-late")),
             (f"  {self._where}", self._colour("muted")),
             (f"  {self._clock()} ", Style(bold=True)),
@@ -108,8 +107,10 @@ class Head(Widget):
         return f"↻ polling {how}", "state-late", status.traits[1:]
 
     def _may(self) -> str:
-        """Whether anything can be changed from here."""
-        return "read-write" if self.status.writable and not self.read_only else "read-only"
+        """Whether anything can be changed from here, and whether it is by itself."""
+        if self.read_only or not self.status.writable:
+            return "read-only"
+        return self.reaping or "read-write"
 
     def _counts(self) -> Text:
         text = Text(" ", no_wrap=True, overflow="ellipsis")
