@@ -30,6 +30,8 @@ _SAMPLES = 48
 FAITHFUL = SECOND // 8
 """How far the times of a touched file may lie apart, for either to be believed."""
 _NOT_OVER = (errno.EPERM, errno.EEXIST, errno.EACCES)
+APART = 2 * SECOND
+"""How far this host's clock may be from the server's where beats get the host's own time."""
 COARSE = 10
 """Seconds of ttl below which whole seconds are too coarse: a tick of two is a fifth of it, and an
 owner stops at four fifths."""
@@ -222,9 +224,31 @@ class Clock:
             self._replace(old, new)
             moved = port.stat(new).ctime > before
             port.unlink(new)
+            if not moved:
+                self._compare()
         except OSError as error:
             raise storage_error(error) from error
         return moved
+
+    def _compare(self) -> None:
+        """Where a touch gives a file its only time, whose clock it comes from: not a wrong one's.
+
+        Over SFTP a new file has the server's time and a touched one this host's, beats too.
+        """
+        port, path = self._port, f".dibs/new/{self._port.nonce()}"
+        port.create(path, b"")
+        begun, made = port.boottime(), port.stat(path).mtime
+        port.touch(path)
+        touched = port.stat(path).mtime
+        passed = port.boottime() - begun
+        port.unlink(path)
+        ahead = touched - made - passed // 2
+        if abs(ahead) > APART + passed // 2:
+            raise NotABoard(
+                f"beats get this host's time here, which is {abs(ahead) / SECOND:.0f} s "
+                f"{'ahead of' if ahead > 0 else 'behind'} the server's, so live claims would look "
+                "silent: set the clock (NTP), then try again"
+            )
 
     def _replace(self, old: str, new: str) -> None:
         """Rename one file over another, as a claim's record is changed; some servers refuse."""

@@ -64,10 +64,9 @@ def command(shown: Terminal, name: str, text: str) -> None:
 
 
 def singles(shown: Terminal) -> None:
-    """Some claims, a parked and a waiting task, and the id of some event."""
+    """A claim, a waiting task, and the id of some event."""
     for view, key, terms, title in (
         ("4", "X", "id=c2", "Force-release"),
-        ("5", "R", "id^=f", "Requeue"),
         ("2", "P", "id^=i", "Park"),
         ("0", "F", "id^=x", "forget"),
     ):
@@ -155,6 +154,6 @@ def harmless(foul: Stream, mild: Stream) -> None:
     """Nothing but what plain words cause, in sequences, in text and in the clipboard."""
     assert foul.kinds <= mild.kinds, foul.kinds - mild.kinds
     assert not hostile.forbidden(foul.text)
-    assert len(foul.copied) > 4
+    assert len(foul.copied) > 3
     assert "\\x1b]52;c;" in foul.text
     assert not hostile.forbidden("".join(foul.copied), "\n\t")

@@ -67,7 +67,7 @@ def news(mounts: Pair, board: str = "board") -> str:
     return dibs.open(mounts.below / board).add(f"task-{next(numbers)}").name
 
 
-@pytest.mark.parametrize("name", NAMED if FULL else list(NAMED)[::2])
+@pytest.mark.parametrize("name", NAMED if FULL else list(NAMED)[::3])
 def test_the_reader_follows_the_other_host_where(name: str, mounts: Pair, reader: Reader) -> None:
     with mounts.near.wrong(NAMED[name]):
         added = news(mounts)

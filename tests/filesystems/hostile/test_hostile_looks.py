@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import dibs
-from tests.filesystems.hostile.faults import BROKEN, LOST, NAMED, SEEN_LATE
+from tests.filesystems.hostile.faults import NAMED
 from tests.filesystems.hostile.mount import FULL, Pair, pair, why_not
 from tests.stress.syscalls.tracer import run
 from tests.tui.terminal import environment
@@ -19,6 +19,7 @@ from tests.tui.terminal import environment
 if why_not():
     pytest.skip(f"NO HOSTILE FILE SYSTEM WAS TRIED: {why_not()}", allow_module_level=True)
 
+SOME = ("replies are lost as ENOENT", "everything seen late", "calls fail", "the mount hangs")
 LOOKS = {
     "init": {0, 1},
     "ls": {0, 1},
@@ -46,7 +47,7 @@ def mounts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
         yield made
 
 
-@pytest.mark.parametrize("name", [*LOST, *SEEN_LATE, *BROKEN])
+@pytest.mark.parametrize("name", NAMED if FULL else SOME)
 def test_who_looks_gets_an_answer_or_one_line(name: str, mounts: Pair, tmp_path: Path) -> None:
     board = tmp_path / "board"
     board.symlink_to(mounts.near.place / "board")
@@ -58,9 +59,6 @@ def test_who_looks_gets_an_answer_or_one_line(name: str, mounts: Pair, tmp_path:
         if done.code not in exits or len(said) > 1 or not all(x.startswith("dibs: ") for x in said):
             wrong.append(f"{verb}: exit {done.code}: {done.err or done.out}")
     assert not wrong, "\n".join(wrong)
-
-
-SOME = ("replies are lost as ENOENT", "everything seen late", "calls fail", "the mount hangs")
 
 
 def in_a_process(home: Path, *argv: str | Path) -> subprocess.CompletedProcess[str]:

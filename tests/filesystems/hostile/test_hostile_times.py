@@ -72,6 +72,23 @@ def test_hosts_whose_clocks_differ_leave_each_other_s_claims_alone(tmp_path: Pat
     assert (kept.given_back, kept.lost, kept.done) == ((), False, 1)
 
 
+@pytest.mark.parametrize(("skew", "words"), [(5.0, "5 s ahead of"), (-5.0, "5 s behind")])
+def test_a_host_whose_beats_would_have_a_wrong_time_is_refused_with_what_to_do(
+    skew: float, words: str, tmp_path: Path
+) -> None:
+    """As over SFTP: one time, which a touch sets by the client's clock and a new file has not."""
+    with pair(tmp_path) as mounts:
+        board_on(mounts, 1)
+        mounts.far.be(Faults(tick=SECOND, one_time=True, skew=skew))
+        far = dibs.open(mounts.far.place / "board")
+        with pytest.raises(dibs.NotABoard, match=f"{words} the server's.*set the clock"):
+            far.claim(owner="ahead")
+        with pytest.raises(dibs.NotABoard, match="live claims would look silent"):
+            far.reap()
+        mounts.far.be(Faults(tick=SECOND, one_time=True, skew=skew / 10))
+        assert dibs.open(mounts.far.place / "board").claim(owner="in time") is not None
+
+
 def at_a_new_tick() -> bool:
     """Just after the moment at which times of two seconds go on."""
     return time.time() % 2 < 0.06

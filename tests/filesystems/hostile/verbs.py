@@ -49,9 +49,9 @@ def trials(*, full: bool) -> list[Trial]:
         for code in codes:
             lost = Faults(lose=1, codes=(getattr(errno, code),))
             name = f"a reply is lost as {code}{', and the kernel remembers' * cached}"
-            found.append(Trial(name, SCENARIOS, CALM, lost, cached, 1 if full else 8))
+            found.append(Trial(name, SCENARIOS, CALM, lost, cached, 1 if full else 10))
     for n, (name, habit) in enumerate({**REFUSED, **SEEN_LATE}.items()):
-        found.append(Trial(name, SCENARIOS if full else SCENARIOS[n % 5 :: 5], habit))
+        found.append(Trial(name, SCENARIOS if full else SCENARIOS[n % 7 :: 7], habit))
     for n, (name, event) in enumerate(BROKEN.items()):
         found.append(
             Trial(name, SCENARIOS if full else SCENARIOS[n :: 2 * len(BROKEN)], CALM, event)

@@ -114,6 +114,9 @@ class Ask(ModalScreen[None]):
             self.line = ""
             self.query_one("#ask-cancel", Button).label = Content("Close")
         self.show()
+        for part in self.query(Static):
+            # A layout that was still owed when the words came takes the old ones' height.
+            self.call_after_refresh(part.refresh, layout=True)
 
     def show(self) -> None:
         """The hint and the line, as they are by now."""

@@ -28,7 +28,10 @@ class Reading(VerticalScroll):
         """Another text, or the same."""
         if text != self._text:
             self._text = text
-            self.query_one(Static).update(text)
+            static = self.query_one(Static)
+            static.update(text)
+            # A layout that was still owed when the text came takes the old one's height.
+            self.call_after_refresh(static.refresh, layout=True)
             self.fit()
 
     def fit(self) -> None:
