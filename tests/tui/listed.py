@@ -10,6 +10,8 @@ from dibs_tui.model.seen import Seen
 
 SECOND = 1_000_000_000
 NOW = Sample(1_700_000_000 * SECOND, 5000 * SECOND)
+OLD = "task-7.f7.agent-7-0123456789"
+"""A claim by its name."""
 
 
 def still(now: Sample = NOW) -> BoardModel:
@@ -48,6 +50,13 @@ def task_of(name: str) -> Task:
     task = read_any(name)
     assert task is not None, name
     return task
+
+
+def facts(ttl: float = 60.0, host: str = "web-3") -> Facts:
+    """What is known of the old claim."""
+    return Facts(
+        task_of(f"{OLD}.claimed"), 1, 1, ttl, 1, Record("agent-7", host, ttl), 1, 1, None, 0
+    )
 
 
 def put(model: BoardModel, *names: str) -> None:

@@ -9,10 +9,12 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
+import dibs
 from dibs_tui.app import DibsApp
 from dibs_tui.config import Config
 from dibs_tui.memory import Remembered
 from dibs_tui.reader import Reader
+from dibs_tui.widgets.table import TaskTable
 
 Drive = Callable[[DibsApp, Pilot[None]], Awaitable[None]]
 SIZE = (120, 40)
@@ -41,6 +43,7 @@ async def dashboard(
     finally:
         reader.stop()
         reader.join(5)
+        assert app.saving.acquire(timeout=5), "the view is still being written"
 
 
 async def until(pilot: Pilot[None], holds: Callable[[], bool], seconds: float = 10.0) -> None:
@@ -79,3 +82,16 @@ def text_of(app: DibsApp) -> str:
     assert len(lines) == height
     assert width
     return "\n".join(strip.text.rstrip() for strip in lines)
+
+
+def filled(board: dibs.Board, count: int = 12) -> None:
+    """Put so many tasks on a board."""
+    for number in range(count):
+        board.add(f"task-{number:02}", b"work")
+
+
+def table(app: DibsApp, panel: str) -> TaskTable:
+    """The table of a panel."""
+    screen = app.board_screen
+    assert screen is not None
+    return screen.tables[panel]

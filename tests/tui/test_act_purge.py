@@ -55,6 +55,11 @@ def test_a_purge_counts_asks_for_the_number_and_takes_only_what_it_counted(
         await fill(app, pilot, "#purge-age", "0s")
         await asked(app, pilot, "type the number to go on: 3")
         assert line(app) == f"dibs -d {board.path} purge --done --older-than 0s"
+        app.screen.query_one("#purge-count").focus()
+        await until(pilot, lambda: hint(app) == "type the number to go on: 3")
+        await pilot.press("3")
+        await until(pilot, lambda: hint(app).startswith("Enter, then y — "))
+        await pilot.press("backspace", "enter")
         finish(board, "done-later")
         await pilot.press("y")
         await fill(app, pilot, "#purge-count", "3")
@@ -69,7 +74,7 @@ def test_a_purge_counts_asks_for_the_number_and_takes_only_what_it_counted(
         await until(pilot, lambda: hint(app).startswith("y"))
         finish(board, "done-last")
         await pilot.press("y")
-        await until(pilot, lambda: "4 payloads were removed" in text_of(app))
+        await until(pilot, lambda: "4 payloads removed." in text_of(app))
 
     drive(Path(board.path), steps)
     assert done(board) == ["done-last"]

@@ -17,18 +17,6 @@ from dibs_tui.screens.act import ActScreen
 from tests.tui.live import drive, text_of, until
 
 
-@pytest.fixture
-def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    return tmp_path / "board"
-
-
-@pytest.fixture
-def board(path: Path) -> dibs.Board:
-    return dibs.open(path, create=True)
-
-
 def state(board: dibs.Board, ident: str) -> str:
     return board.find(ident)[0].state
 
@@ -314,6 +302,8 @@ def test_an_unsure_claim_is_typed_where_tab_leads_to_and_enter_goes_on(
         await opened(app, pilot, "3", "down", "X")
         await until(pilot, lambda: hint(app) == "Tab, and type the id to go on: plain")
         for key in ("tab", *"plain", "enter"):
+            if key == "enter":
+                assert hint(app).startswith("Enter, then y — force-release"), "y is a letter here"
             await pilot.press(key)
             await asyncio.sleep(0.09)
         assert app.focused is app.screen.query_one("#act-cancel")
@@ -336,3 +326,27 @@ def test_an_undo_that_is_too_late_says_who_has_it(path: Path, board: dibs.Board)
         assert "cannot undo the prioritise of 'task-1'" in text_of(app)
 
     drive(path, steps)
+
+
+def test_a_reason_is_asked_for_only_where_it_is_kept_and_goes_on_after_who_and_where(
+    path: Path, board: dibs.Board
+) -> None:
+    for number in (1, 2):
+        board.add(f"task-{number}")
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await opened(app, pilot, "2", "home", "plus")
+        assert not app.screen.query_one("#act-reason-line").display
+        assert hint(app).startswith("y — raise ")
+        await pilot.press("escape")
+        for key, keys in (("home", ()), ("down", ("tab", *"hung", "enter"))):
+            await opened(app, pilot, key, "P")
+            for typed_key in (*keys, "y"):
+                await pilot.press(typed_key)
+                await asyncio.sleep(0.09)
+            await until(pilot, lambda: app.screen is app.board_screen)
+
+    drive(path, steps)
+    first, second = (board.history(f"task-{number}")[-1].reason for number in (1, 2))
+    host = dibs.this_host()
+    assert (first, second) == ("", f"{host.user}@{host.name}: hung")

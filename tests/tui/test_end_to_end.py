@@ -309,6 +309,16 @@ def test_what_is_typed_in_one_go_is_text_and_not_commands(board: dibs.Board, key
         shown.shows(keys[1:], seconds=2)
 
 
+def test_what_follows_a_filter_in_one_go_is_a_command_again(board: dibs.Board) -> None:
+    with opened(board, SIZES[0]) as shown:
+        shown.send("2")
+        shown.shows("2 ○ available 3")
+        shown.send("/", *"id~task", "Enter", "?")
+        shown.shows("What waits to be taken.")
+        shown.send("Escape")
+        shown.shows("3 of 3 match")
+
+
 def test_everything_that_several_hands_do_at_once_comes_out_right(board: dibs.Board) -> None:
     path = Path(board.path)
     with opened(board, SIZES[1]) as shown:

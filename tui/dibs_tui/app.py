@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from functools import partial
+from threading import Lock
 
 from textual import events
 from textual.app import App, SystemCommand
@@ -19,6 +20,7 @@ from dibs_tui import memory
 from dibs_tui.acting.hands import Hands
 from dibs_tui.acting.janitor import Janitor
 from dibs_tui.alerts import Alerts
+from dibs_tui.aside import aside
 from dibs_tui.commands import COMMANDS, spelled
 from dibs_tui.config import Config
 from dibs_tui.crash import crashed, threads_tell
@@ -34,6 +36,8 @@ from dibs_tui.widgets.head import Head
 from dibs_tui.widgets.table import TaskTable
 
 _UNLOCKED = 300.0
+_SAVED = 0.5
+"""Seconds that the end waits for a home that is slow to take what is remembered."""
 
 
 class DibsApp(App[None]):
@@ -68,6 +72,8 @@ class DibsApp(App[None]):
         self.wall = wall
         self.terms = terms
         self.read_only = reader.read_only = self.config.read_only or wall
+        self.saving = Lock()
+        """Held while the view is written in a thread: a home may hang as well."""
         self.pane = self.remembered.pane
         host = dibs.this_host()
         self.by = host.signature
@@ -201,7 +207,11 @@ class DibsApp(App[None]):
 
     def _keep(self, remembered: Remembered) -> None:
         self.remembered = remembered
-        memory.save(remembered)
+        aside(self._save)
+
+    def _save(self) -> None:
+        with self.saving:
+            memory.save(self.remembered)
 
     def _to_terminal(self, text: str) -> None:
         driver = self._driver
@@ -221,6 +231,7 @@ def run(
     with leave_when_told(app), threads_tell(app.part_failed):
         app.run(mouse=config.mouse)
     reader.stop()
+    app.saving.acquire(timeout=_SAVED)
     if app._exception is not None:
         raise crashed(app._exception)
     code = app.return_code or 0

@@ -56,7 +56,7 @@ def card_of(
         return f"{trouble}\n\n{leave} leaves." if trouble else f"Looking at {place} …"
     if model.whole and not model.tasks and not trouble:
         return (
-            f"EMPTY\n\nThere are no tasks in {place}\n\n"
+            "EMPTY\n\nThere are no tasks here\n\n"
             f"Put one there:  dibs -d {clean(quote(path))} add task-1\n"
             "or look at a living board:  dibs demo"
         )

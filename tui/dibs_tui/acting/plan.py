@@ -22,11 +22,15 @@ class Act(NamedTuple):
     """What will not happen, though one might think so."""
     words: str
     """Its verb on the command line."""
-    past: str
+
+    @property
+    def reasoned(self) -> bool:
+        """Whether the journal keeps a reason for it."""
+        return self.words != "prioritise"
 
 
-def _act(ident: str, title: str, states: str, will: str, wont: str, words: str, past: str) -> Act:
-    return Act(ident, title, frozenset(states.split()), will, wont, words, past)
+def _act(ident: str, title: str, states: str, will: str, wont: str, words: str) -> Act:
+    return Act(ident, title, frozenset(states.split()), will, wont, words)
 
 
 ACTS = {
@@ -37,7 +41,6 @@ ACTS = {
         "The claim is taken from its holder, and the task waits again, its attempts as they are.",
         "The process is not stopped; whatever it commits under this claim will be refused.",
         "force-release",
-        "released",
     ),
     "reap": _act(
         "reap",
@@ -46,7 +49,6 @@ ACTS = {
         "The silent claim is given back, and one attempt is counted.",
         "The process is not stopped; whatever it commits under this claim will be refused.",
         "reap",
-        "given back",
     ),
     "requeue": _act(
         "requeue",
@@ -55,7 +57,6 @@ ACTS = {
         "The task waits again; k changes whether its attempts are counted from zero or kept.",
         "What an earlier run has done elsewhere is not undone.",
         "requeue",
-        "requeued",
     ),
     "park": _act(
         "park",
@@ -64,15 +65,12 @@ ACTS = {
         "The task is set apart in failed/, where no worker takes it, until it is requeued.",
         "A process that works on it is not stopped; its commit will be refused.",
         "park",
-        "parked",
     ),
     "raise": _act(
-        "raise", "Raise the priority of", "available", "It is taken sooner.", "", "prioritise",
-        "raised",
+        "raise", "Raise", "available", "It is taken sooner.", "", "prioritise"
     ),
     "lower": _act(
-        "lower", "Lower the priority of", "available", "It is taken later.", "", "prioritise",
-        "lowered",
+        "lower", "Lower", "available", "It is taken later.", "", "prioritise"
     ),
 }  # fmt: skip
 
@@ -155,12 +153,12 @@ def missing(plan: Plan, wanted: Asked, *, odd: bool, typed: str, typing: bool, r
 def command(path: str, act: Act, sight: Sight, reason: str, *, keep_attempts: bool = False) -> str:
     """The line that does the same, and refuses by itself when it is pasted too late."""
     words = ["dibs", "-d", path, act.words]
-    if act.words != "prioritise":
+    if not act.reasoned:
+        return line(words, sight.name, str(priority_after(act, sight.task)))
+    if reason or act.id == "force-release":  # which is not done without one
         words += ["--reason", reason]
     if keep_attempts:
         words.append("--keep-attempts")
-    if act.words == "prioritise":
-        return line(words, sight.name, str(priority_after(act, sight.task)))
     return line(words, sight.name)
 
 

@@ -19,8 +19,8 @@ KEPT = 2000
 _LONG = 400
 """Characters of any one text that are told."""
 _TAKEN = ("claim", "resume", "acquire")
-_HOLDERS = (*_TAKEN, "done", "fail", "release")
-"""The verbs whose `by` is the owner of the claim; for all others it is `user@host`."""
+_HOLDERS = (*_TAKEN, "done", "fail", "release", REFUSED)
+"""The verbs whose `by` is the owner of the claim; for all others it is `user@host terminal`."""
 _ACT = "»"
 """What a person did about a task."""
 
@@ -52,20 +52,27 @@ def entry_of(event: Event, now: float) -> Entry:
     dst = src if event.verb in NOTHING_MOVED else read_any(event.dst)
     task = dst or src
     holder = (src.owner if src else "") or (dst.owner if dst else "")
-    owner = event.by if event.verb in _HOLDERS else holder or event.by
+    person, host = (event.by, "") if event.verb in _HOLDERS else _person(event.by)
     return Entry(
         event.id,
         task.kind if task else "task",
         dst.state if dst else "gone",
         event.dst or event.src,
-        owner,
-        "" if event.verb in _HOLDERS else event.by.rpartition("@")[2].partition(" ")[0],
+        person if event.verb in _HOLDERS else holder or person,
+        host,
         task.fence if task else 0,
         task.attempts if task else 0,
         task.priority if task else 5,
         max(0.0, now - event.at),
         metadata=event.reason,
     )
+
+
+def _person(by: str) -> tuple[str, str]:
+    """Who acted, without the terminal, which no filter term could hold; and on which host."""
+    user, at, rest = by.rpartition("@")
+    host = rest.partition(" ")[0] if at else ""
+    return (f"{user}@{host}" if at else by), host
 
 
 class Tape:

@@ -83,7 +83,12 @@ class ActScreen(ModalScreen[dict[str, Outcome] | None]):
                 yield Input(id="act-typed", compact=True)
             with Horizontal(id="act-reason-line", classes="line"):
                 yield Static(Content("reason"), classes="label")
-                yield Input(value=f"{self.dibs.where}: ", id="act-reason", compact=True)
+                yield Input(
+                    value=f"{self.dibs.where}: ",
+                    id="act-reason",
+                    compact=True,
+                    select_on_focus=False,
+                )
             yield Static(Content(""), id="act-hint")
             yield ProgressBar(total=len(sights), show_eta=False)
             with Horizontal(id="act-buttons"):
@@ -92,6 +97,7 @@ class ActScreen(ModalScreen[dict[str, Outcome] | None]):
     def on_mount(self) -> None:
         """Look at the evidence; until it is there nothing can be confirmed."""
         self.query_one("#act-cancel").focus()
+        self.query_one("#act-reason-line").display = self._act.reasoned
         model = self.dibs.model
         self._errand = Errand(
             self._act, self._sights, self.dibs.reader.open_board, self.post_message
@@ -138,7 +144,9 @@ class ActScreen(ModalScreen[dict[str, Outcome] | None]):
         return why or (self._watch.told() if self._watch is not None else "")
 
     def _reason(self) -> str:
-        return clean(self.query_one("#act-reason", Input).value.strip())
+        """What was given, after who and where; empty where it is nothing more."""
+        given = clean(self.query_one("#act-reason", Input).value.strip())
+        return "" if given == f"{self.dibs.where}:" else given
 
     # What is shown
 
@@ -150,7 +158,7 @@ class ActScreen(ModalScreen[dict[str, Outcome] | None]):
         why = self._why_not()
         self.set_class(bool(self._asked.typed) and not why.startswith("refused"), "-typed")
         self.set_class(not why, "-sure")
-        words = why or f"y — {self._act.title.lower()}      Esc — leave everything as it is"
+        words = why or ask.go_on(self._act.title.lower(), self.focused)
         if self._chosen:
             words = f"{len(self.outcomes):,} of {len(self._chosen):,} … Esc stops"
         self._hint(words)

@@ -11,7 +11,8 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.message import Message
 from textual.screen import ModalScreen
-from textual.widgets import Button, Static
+from textual.widget import Widget
+from textual.widgets import Button, Input, Static
 
 from dibs import Board, DibsError
 from dibs_tui.aside import aside
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
 
 DEAF = 0.4
 """Seconds after it opened in which no key confirms: the keys of a burst were meant elsewhere."""
+
+
+def go_on(yes: str, focused: Widget | None) -> str:
+    """The hint where nothing is missing: in a field `y` is a letter, and Enter leads out of it."""
+    first = "Enter, then " if isinstance(focused, Input) else ""
+    return f"{first}y — {yes}      Esc — leave everything as it is"
 
 
 class Ask(ModalScreen[None]):
@@ -123,13 +130,17 @@ class Ask(ModalScreen[None]):
         if not self.asked and not self.over:
             return
         why = "Esc leaves" if self.over else self.why_not()
-        hint = why or f"y — {self.YES}      Esc — leave everything as it is"
+        hint = why or go_on(self.YES, self.focused)
         same = f"the same on the command line (c copies it):\n{clean(self.line)}"
         self.set_class(not why, "-sure")
         self.query_one("#ask-line", Static).update(Content(same if self.line else ""))
         self.query_one("#ask-hint", Static).update(Content(hint))
 
     # The hand
+
+    def on_descendant_focus(self) -> None:
+        """The hint says where to type."""
+        self.show()
 
     def on_input_submitted(self) -> None:
         """Enter goes on to Cancel; it never confirms."""

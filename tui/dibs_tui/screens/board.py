@@ -117,6 +117,7 @@ class BoardScreen(Screen[None]):
                     show=False,
                     priority=command.id in _AT_ONCE,
                 )
+        self._bindings.bind("enter", "keep_filter", show=False, priority=True)
         self.take_all()
         self.lay_out()
         self.show()
@@ -296,9 +297,15 @@ class BoardScreen(Screen[None]):
         complaint = self.set_filter(event.value)
         if complaint:
             self.notify(complaint, markup=False)
+            self.query_one(FilterBar).focus()
             return
-        self.focus_panel(self._focused)
         self.set_class(bool(self.filter_text), "-filter")
+
+    def action_keep_filter(self) -> None:
+        """What is typed after it in one go is commands, though the bar still takes in what was."""
+        bar = self.query_one(FilterBar)
+        bar.call_later(bar.action_submit)
+        self.focus_panel(self._focused)
 
     @on(FilterAsked)
     def _filter_asked(self, event: FilterAsked) -> None:
@@ -311,6 +318,8 @@ class BoardScreen(Screen[None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """A key that is typed into the filter is text."""
+        if action == "keep_filter":
+            return isinstance(self.focused, FilterBar)
         return action != "do" or not isinstance(self.focused, Input) or parameters == ("back",)
 
     def action_do(self, command: str) -> None:

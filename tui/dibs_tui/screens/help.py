@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable
 from typing import ClassVar
 
@@ -34,6 +35,12 @@ _FILTERS = (
     ("age>5m held>1h", "since the last beat or since it waits; since it was claimed"),
     ("state=stale", "attempts>2, priority>=8, kind=lock, host=…, metadata~…"),
 )
+
+
+_KEYS = 22
+"""Cells of the column that the keys stand in."""
+_USUAL = 72
+"""Cells of a line as long as nothing is laid out; as many as 80 columns leave."""
 
 
 class HelpScreen(ModalScreen[None]):
@@ -69,11 +76,15 @@ class HelpScreen(ModalScreen[None]):
 
     def on_mount(self) -> None:
         """Everything."""
-        self._show("")
+        self._show()
 
-    def on_input_changed(self, event: Input.Changed) -> None:
+    def on_resize(self) -> None:
+        """Another room for the lines."""
+        self.call_after_refresh(self._show)
+
+    def on_input_changed(self) -> None:
         """What matches."""
-        self._show(event.value.casefold())
+        self._show()
 
     def action_move(self, where: str) -> None:
         """Scroll what matches."""
@@ -83,7 +94,8 @@ class HelpScreen(ModalScreen[None]):
         """Enter leaves, too."""
         self.dismiss()
 
-    def _show(self, wanted: str) -> None:
+    def _show(self) -> None:
+        wanted = self.query_one(Input).value.casefold()
         variables = self.app.theme_variables
         strong = Style(color=variables.get("primary"), bold=True)
         muted = Style(color=variables.get("muted"))
@@ -94,20 +106,26 @@ class HelpScreen(ModalScreen[None]):
                 text.append(f"{title}\n", Style(bold=True))
             for command in lines:
                 keys = " ".join(spelled(key) for key in command.keys) or f": {command.title}"
-                text.append(f"  {keys:<18}", strong)
-                text.append(f"{command.text}\n")
+                text.append(f"  {keys:<{_KEYS - 2}}", strong)
+                text.append(self._beside(command.text))
         if not wanted or "state" in wanted:
             text.append("States\n", Style(bold=True))
             for state, words in _STATES.items():
                 colour = Style(color=variables.get(f"state-{state}"))
-                text.append(f"  {GLYPHS[state]} {state:<16}", colour)
-                text.append(f"{words}\n")
+                text.append(f"  {GLYPHS[state]} {state:<{_KEYS - 4}}", colour)
+                text.append(self._beside(words))
         if not wanted or "filter" in wanted:
             text.append("Filter terms, all of which must hold\n", Style(bold=True))
             for term, words in _FILTERS:
-                text.append(f"  {term:<18}", strong)
-                text.append(f"{words}\n", muted)
+                text.append(f"  {term:<{_KEYS - 2}}", strong)
+                text.append(self._beside(words), muted)
         self.query_one("#help-text", Static).update(text if text else Text("no match", muted))
+
+    def _beside(self, words: str) -> str:
+        """Words in the column beside the keys."""
+        room = self.query_one(VerticalScroll).scrollable_content_region.width or _USUAL
+        lines = textwrap.wrap(words, max(20, room - _KEYS), break_on_hyphens=False)
+        return f"\n{' ' * _KEYS}".join(lines) + "\n"
 
 
 def _matches(command: Command, wanted: str) -> bool:

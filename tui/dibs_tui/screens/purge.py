@@ -13,7 +13,7 @@ from textual.widgets import Input, Static
 
 from dibs import BadName, Board
 from dibs.filters import seconds
-from dibs_tui.ages import short
+from dibs_tui.ages import counted, short
 from dibs_tui.screens.ask import Ask
 
 
@@ -50,7 +50,7 @@ class PurgeScreen(Ask):
         """Remove those that were counted: what grew old enough since then is left."""
         passed = time.monotonic() - self._counted_at
         count = board.purge(self._older_than + passed)
-        return f"{count:,} payloads were removed."
+        return f"{counted(count, 'payload')} removed."
 
     @property
     def _count(self) -> int:
@@ -69,9 +69,10 @@ class PurgeScreen(Ask):
             return 'give an age such as "7d" or "12h"'
         if not count:
             return "nothing was done so long ago; another age, or Esc leaves"
-        if self.query_one("#purge-count", Input).value.strip() != str(count):
-            return f"Tab, and type the number to go on: {count}"
-        return ""
+        number = self.query_one("#purge-count", Input)
+        if number.value.strip() == str(count):
+            return ""
+        return f"{'type' if number.has_focus else 'Tab, and type'} the number to go on: {count}"
 
     def show(self) -> None:
         """What would go, as the age says by now."""

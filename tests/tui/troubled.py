@@ -1,0 +1,59 @@
+"""A dashboard in a terminal whose storage makes trouble: what it says, and that it mends."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from statistics import median
+
+import dibs
+from tests.tui.terminal import Terminal, verb
+
+NOTICED = 4.0
+"""Seconds within which trouble, and its end, is on the screen."""
+
+
+def three_tasks(place: Path) -> Path:
+    """A board with one claim and two waiting tasks."""
+    board = dibs.open(place / "board", create=True)
+    for n in (1, 2, 3):
+        board.add(f"task-{n}")
+    board.claim("task-1", owner="web-1", ttl=3600)
+    return place / "board"
+
+
+def brightness(shown: Terminal, text: str) -> int:
+    """How bright the characters of a text are that stands on the screen once."""
+    for y, line in enumerate(shown.lines):
+        if text in line:
+            colour = shown.cells(y)[line.index(text)].fg
+            return sum(bytes.fromhex(colour))
+    raise AssertionError(f"{text} is not on\n{shown.text}")
+
+
+def troubled(shown: Terminal, *words: str) -> None:
+    """The banner says these words, and the rows are dim."""
+    bright = brightness(shown, "task-2")
+    shown.shows(*words, seconds=NOTICED)
+    shown.wait_for(lambda: brightness(shown, "task-2") < 0.75 * bright)
+    assert "task-2" in shown.text
+
+
+def answers(shown: Terminal) -> None:
+    """Keys are answered meanwhile."""
+    took = []
+    for key, text in [("2", "─ 2 ○ available"), ("3", "─ 3 ● claimed")] * 5:
+        start = time.monotonic()
+        shown.send(key)
+        shown.shows(text, seconds=1)
+        took.append(time.monotonic() - start)
+    assert median(took) < 0.1, took
+    shown.send("1")
+
+
+def recovered(shown: Terminal, path: Path, *gone: str) -> None:
+    """The banner has gone by itself, and what happens is seen again."""
+    for word in gone:
+        shown.lacks(word, NOTICED)
+    verb(path, "add", "task-9")
+    shown.shows("task-9", "● live", seconds=NOTICED)
