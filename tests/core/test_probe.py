@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 import dibs
-from dibs import peer, races
 from dibs.disk import Disk
-from dibs.fitness import BAD, GOOD, NOTE, Line
-from dibs.probe import ROUNDS, probe, quick
-from dibs.races import race
-from dibs.trial import on_trial, opened
+from dibs.probing import peer, races
+from dibs.probing.fitness import BAD, GOOD, NOTE, Line
+from dibs.probing.probe import ROUNDS, probe, quick
+from dibs.probing.races import race
+from dibs.probing.trial import on_trial, opened
 from tests.core.test_cli import Command
 from tests.core.tools import NOBODY, give, in_child, settle
 
@@ -225,7 +225,7 @@ class Folding(Disk):
 def test_names_that_differ_only_in_case_are_missed(
     board: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dibs.trial.Disk", Folding)
+    monkeypatch.setattr("dibs.probing.trial.Disk", Folding)
     monkeypatch.setattr("dibs.store.FOLDERS", ())
     line = by_name(probe(str(board)))["names"]
     assert (line.grade, line.figures["cases"]) == (NOTE, False)
@@ -313,4 +313,4 @@ def test_no_verb_of_a_worker_loads_the_probe(command: Command) -> None:
     for verb in ("claim", "ls", "check"):
         told = command.run(verb).stderr.decode()
         assert "dibs.board" in told
-        assert not {"dibs.probe", "dibs.fitness", "dibs.mounts"} & set(told.split())
+        assert not {"dibs.probing.probe", "dibs.probing.fitness", "dibs.mounts"} & set(told.split())

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from dibs import peer
-from dibs.fitness import BAD, GOOD, NOTE, Line, Verdict, verdict
-from dibs.probe import probe, quick
+from dibs.probing import peer
+from dibs.probing.fitness import BAD, GOOD, NOTE, Line, Verdict, verdict
+from dibs.probing.probe import probe, quick
 from tests.core.test_cli import Command
 from tests.core.tools import settle
 from tests.filesystems import gluster, sshfs

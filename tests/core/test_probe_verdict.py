@@ -6,7 +6,8 @@ import errno
 
 import pytest
 
-from dibs.fitness import (
+from dibs.mounts import Mount
+from dibs.probing.fitness import (
     BAD,
     GOOD,
     NOTE,
@@ -25,8 +26,7 @@ from dibs.fitness import (
     trouble,
     verdict,
 )
-from dibs.mounts import Mount
-from dibs.races import Race
+from dibs.probing.races import Race
 
 SECOND = 1_000_000_000
 MS = SECOND // 1000

@@ -15,8 +15,8 @@ from typing import Any
 
 from dibs import Board, Event, Facts, Sample, Task, Verdict, View
 from dibs.clock import SECOND
-from dibs.fitness import grain
 from dibs.names import read_any
+from dibs.probing.fitness import grain
 from dibs_tui.model.aftermath import BROKEN
 from dibs_tui.model.seen import Seen
 from dibs_tui.watching.events import FOLDERS

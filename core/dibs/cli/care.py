@@ -78,8 +78,8 @@ def check(voice: Voice, args: argparse.Namespace) -> int:
 
 def _probe(voice: Voice, args: argparse.Namespace) -> int:
     """Tell what the directory can do, by doing it, and what that comes to."""
-    from dibs.fitness import trouble, verdict
-    from dibs.probe import probe
+    from dibs.probing.fitness import trouble, verdict
+    from dibs.probing.probe import probe
 
     if args.repair or not args.probe:
         raise BadName("--peer goes with --probe, and --repair with neither")

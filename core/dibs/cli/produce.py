@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 def init(voice: Voice, args: argparse.Namespace) -> int:
     """Make a board, or find that it is one."""
-    from dibs.fitness import trouble
-    from dibs.probe import quick
+    from dibs.probing.fitness import trouble
+    from dibs.probing.probe import quick
 
     board = board_of(args, create=True)
     warning = trouble(quick(board.path), board.settings.ttl)

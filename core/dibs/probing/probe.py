@@ -15,7 +15,8 @@ from functools import partial
 from dibs import mounts, names
 from dibs.disk import Disk
 from dibs.errors import BadName, ReadOnly, StorageError
-from dibs.fitness import (
+from dibs.host import this_host
+from dibs.probing.fitness import (
     BAD,
     GOOD,
     NOTE,
@@ -33,12 +34,11 @@ from dibs.fitness import (
     timed,
     verdict,
 )
-from dibs.host import this_host
-from dibs.peer import peered
-from dibs.races import race
+from dibs.probing.peer import peered
+from dibs.probing.races import race
+from dibs.probing.trial import Trial, keeps, on_trial, opened, sweep
+from dibs.probing.users import users
 from dibs.store import Store
-from dibs.trial import Trial, keeps, on_trial, opened, sweep
-from dibs.users import users
 
 ROUNDS = 200
 _SECONDS = 5.0

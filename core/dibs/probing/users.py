@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import partial
 
 from dibs.disk import Disk
-from dibs.fitness import Line, answer, entered
-from dibs.trial import Trial
+from dibs.probing.fitness import Line, answer, entered
+from dibs.probing.trial import Trial
 
 _NOBODY = (65534, 65533)
 

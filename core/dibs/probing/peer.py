@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from dibs import mounts
 from dibs.clock import SECOND
 from dibs.disk import Disk
-from dibs.fitness import BAD, Line, grain, lagged, on_mount, raced, refused
-from dibs.races import race
-from dibs.trial import Trial, keeps
+from dibs.probing.fitness import BAD, Line, grain, lagged, on_mount, raced, refused
+from dibs.probing.races import race
+from dibs.probing.trial import Trial, keeps
 
 LIMIT = 65.0
 """Seconds for which a change may stay unseen; NFS keeps attributes for a minute."""

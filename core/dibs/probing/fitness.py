@@ -12,7 +12,7 @@ from dibs.clock import COARSE, FAITHFUL, SECOND
 
 if TYPE_CHECKING:
     from dibs.mounts import Mount
-    from dibs.races import Race
+    from dibs.probing.races import Race
 
 GOOD, NOTE, BAD = "good", "note", "bad"
 FINE, POLLING, UNFIT = "fine", "polling", "unfit"
