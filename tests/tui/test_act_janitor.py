@@ -110,6 +110,16 @@ def test_it_does_nothing_without_the_right_or_in_read_only_mode(board: dibs.Boar
         drive(Path(board.path), steps, config=config)
 
 
+def test_it_can_be_turned_off_whatever_is_locked(board: dibs.Board) -> None:
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        assert app.board_screen is not None
+        app.janitor.on = True
+        app.board_screen.hand.do("reaping")
+        assert not app.janitor.on
+
+    drive(Path(board.path), steps, config=Config(read_only=True))
+
+
 @pytest.mark.parametrize(
     ("flag", "said"), [("--read-only", "the board is only read"), ("", "reap = false")]
 )

@@ -12,9 +12,9 @@ from textual.pilot import Pilot
 from textual.widgets import ProgressBar
 
 import dibs
-from dibs_tui.acting import doing
 from dibs_tui.app import DibsApp
 from dibs_tui.config import Config
+from dibs_tui.model import story
 from dibs_tui.screens.act import ActScreen
 from dibs_tui.screens.matches import MatchesScreen
 from tests.tui.dialogs import asked, fill, hint, of_host, state, without_waiting
@@ -164,7 +164,7 @@ def test_a_run_can_be_stopped_and_what_it_left_stays_marked_and_is_told(
     assert len(text.read_text().splitlines()) == 6
     outcomes = json.loads(data.read_text())["outcomes"]
     assert [o["outcome"] for o in outcomes] == ["done"] * 3 + ["left"] * 3
-    (line,) = [event for event in board.journal.read() if event.verb == doing.LEDGER]
+    (line,) = [event for event in board.journal.read() if event.verb == story.LEDGER]
     assert line.reason.startswith("park: 3 done, 3 left; not done: task-3.available (left)")
     parked = {e.id: e.reason for e in board.journal.read() if e.verb == "park"}
     assert parked == dict.fromkeys(("task-0", "task-1", "task-2"), "out of disk")

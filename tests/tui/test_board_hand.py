@@ -199,6 +199,7 @@ def test_a_header_that_is_clicked_sorts(path: Path, board: dibs.Board) -> None:
 def test_a_home_that_hangs_holds_up_no_key_and_keeps_the_last_choice(
     path: Path, board: dibs.Board, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    filled(board)
     answer, save = Signal(), memory.save
 
     def slowly(remembered: Remembered) -> None:
@@ -209,7 +210,7 @@ def test_a_home_that_hangs_holds_up_no_key_and_keeps_the_last_choice(
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         await pilot.press("3", "i", "4")
-        assert "─ 4 ▲ stale" in text_of(app)
+        await until(pilot, lambda: "─ 4 ▲ stale" in text_of(app), 4)
         assert memory.load() == Remembered()
         answer.set()
         await until(pilot, lambda: memory.load() == Remembered(panel="stale", pane=True))

@@ -57,6 +57,25 @@ def contrast(one: tuple[int, int, int] | None, two: tuple[int, int, int] | None)
     return (high + 0.05) / (low + 0.05)
 
 
+def test_tabs_and_keys_have_the_whole_line_after_a_dialog_too(
+    path: Path, board: dibs.Board
+) -> None:
+    board.add("task-7")
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await pilot.press("2", "j")
+        await pilot.pause(0.8)  # rows must have stood still for 700 ms before a key may act
+        await pilot.press("P")
+        await until(pilot, lambda: "Park task-7?" in text_of(app))
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is app.board_screen)
+        await opened(app, pilot, "task-7")
+        assert "5 files" in text_of(app)
+        assert "open URL" in text_of(app)
+
+    drive(path, steps, size=(80, 24))
+
+
 def test_without_colour_the_tab_that_is_shown_stands_out(
     path: Path, board: dibs.Board, monkeypatch: pytest.MonkeyPatch
 ) -> None:

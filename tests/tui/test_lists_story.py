@@ -117,6 +117,8 @@ def test_no_hostile_text_gets_into_a_sentence(text: str) -> None:
         (event("prioritise", "a", "a.available", "a.f0p7.available", "ann lee@corp@h1 pts/1"),
          ["host=h1", "owner^=ann", "owner~lee@corp", "!owner~pts"], ["host~pts"]),
         (event("add", "a", "", "a.available", "ada@h1 pts/1"), ["owner=ada@h1", "host=h1"], []),
+        (event("park", "a", "a.available", "failed/a.f0.ada-h1-0123456789", "ada@h1 pts/1"),
+         ["owner=ada@h1", "state=failed"], ["owner=ada-h1"]),
         (event("add", "a", "", "a.available", "the porter"), ["host="], ["host=the"]),
         (event("refused", "a", C1, "", "web-3", "done"), ["owner=web-3", "host="], []),
         (event("purge", "a", f"done/{C1}", "", "ada@h1"),

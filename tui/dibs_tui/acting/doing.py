@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from dibs import Board, Changed, DibsError, Facts, Lost, Refused, Task, Verdict
 from dibs_tui.acting.plan import Act, Item, Sight, priority_after
+from dibs_tui.model.story import LEDGER
 from dibs_tui.text import clean
 
 
@@ -110,10 +111,6 @@ def done(
         board.journal.write(LEDGER, "", "", "", by, f"{act.words}: {_in_words(outcomes)}")
     if outcomes:
         told(outcomes[-1])
-
-
-LEDGER = "ledger"
-"""The verb of the journal's line behind an act on many: what was not done has no other."""
 
 
 def _in_words(outcomes: Sequence[Outcome]) -> str:

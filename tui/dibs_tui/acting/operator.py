@@ -36,7 +36,8 @@ class Operator:
 
     def start(self, command: str) -> str | None:
         """Open the dialog of an act on the marked tasks or the one under the cursor."""
-        why = self.why_not(BY_ID[command])
+        stops = command == "reaping" and self._screen.dibs.janitor.on
+        why = "" if stops else self.why_not(BY_ID[command])  # to stop is never locked
         if not why and self._screen.dibs.hands.burst:
             why = "ignored: keys came faster than fingers"
         if why:

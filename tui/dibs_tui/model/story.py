@@ -15,6 +15,8 @@ from dibs_tui.model.board import Test
 from dibs_tui.model.line import GLYPHS
 from dibs_tui.text import clean
 
+LEDGER = "ledger"
+"""The verb of the journal's line behind an act on many: what was not done has no other."""
 KEPT = 2000
 _LONG = 400
 """Characters of any one text that are told."""
@@ -51,7 +53,7 @@ def entry_of(event: Event, now: float) -> Entry:
     src = read_any(event.src)
     dst = src if event.verb in NOTHING_MOVED else read_any(event.dst)
     task = dst or src
-    holder = (src.owner if src else "") or (dst.owner if dst else "")
+    holder = src.owner if src else dst.owner if dst else ""
     person, host = (event.by, "") if event.verb in _HOLDERS else _person(event.by)
     return Entry(
         event.id,
@@ -259,5 +261,5 @@ _VERBS: dict[str, _Tell] = {
     NOT_DONE: _not_done,
     REFUSED: _refused,
     ROTATED: _rotated,
-    "ledger": _ledger,
+    LEDGER: _ledger,
 }

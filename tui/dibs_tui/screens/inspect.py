@@ -14,9 +14,9 @@ from dibs_tui.commands import COMMANDS, Command, spelled
 from dibs_tui.model.rows import Row
 from dibs_tui.taking import open_address
 from dibs_tui.text import clean
-from dibs_tui.widgets.bar import Bar
 from dibs_tui.widgets.inspector import board_of
 from dibs_tui.widgets.page import Page
+from dibs_tui.widgets.ribbon import Ribbon
 from dibs_tui.widgets.subject import Found, Subject
 
 if TYPE_CHECKING:
@@ -69,10 +69,10 @@ class InspectScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         """A title, the tabs, the page, the keys."""
-        yield Bar(id="inspect-title")
-        yield Bar(id="inspect-tabs")
+        yield Ribbon(id="inspect-title")
+        yield Ribbon(id="inspect-tabs")
         yield Page(id="inspected")
-        yield Bar(id="inspect-keys")
+        yield Ribbon(id="inspect-keys")
 
     def on_mount(self) -> None:
         """Bind the keys of the registry, and look."""
@@ -97,9 +97,9 @@ class InspectScreen(Screen[None]):
         if details is None or not page.size.width:
             return
         page.put(self._rows(details, page))
-        self.query_one("#inspect-title", Bar).put([((" ", "text"), *details.title())])
-        self.query_one("#inspect-tabs", Bar).put_parts(self._tabs())
-        self.query_one("#inspect-keys", Bar).put_parts(self._keys())
+        self.query_one("#inspect-title", Ribbon).put([((" ", "text"), *details.title())])
+        self.query_one("#inspect-tabs", Ribbon).put_parts(self._tabs())
+        self.query_one("#inspect-keys", Ribbon).put_parts(self._keys())
         self._subject.follow(board_of(self.app))
 
     def _rows(self, details: Details, page: Page) -> list[Row]:
@@ -153,8 +153,8 @@ class InspectScreen(Screen[None]):
 
     # The hand
 
-    @on(Bar.Clicked)
-    async def _clicked(self, event: Bar.Clicked) -> None:
+    @on(Ribbon.Clicked)
+    async def _clicked(self, event: Ribbon.Clicked) -> None:
         await self.run_action(event.action)
 
     def action_tab(self, tab: str) -> None:

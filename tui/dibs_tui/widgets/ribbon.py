@@ -12,10 +12,10 @@ from dibs_tui.text import width
 from dibs_tui.widgets.page import Page
 
 
-class Bar(Page, can_focus=False):
-    """Tabs or keys."""
+class Ribbon(Page, can_focus=False):
+    """Tabs or keys; not `Bar`, which is what the styles of a progress bar call a part of theirs."""
 
-    DEFAULT_CSS = "Bar { height: 1; scrollbar-size: 0 0; overflow: hidden hidden; }"
+    DEFAULT_CSS = "Ribbon { height: 1; scrollbar-size: 0 0; overflow: hidden hidden; }"
 
     class Clicked(Message):
         """A part was clicked."""
