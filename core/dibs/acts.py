@@ -104,7 +104,8 @@ def park(store: Store, text: str, reason: str, by: str = "") -> Task:
     task = seen(store, text, AVAILABLE, CLAIMED)
     if task.plain:
         return _give_back(store, task, text, "park", reason, by, apart=True)
-    claim = f"{names.fold_owner(by or store.host.user)}-{store.port.nonce()}"
+    who = by.partition(" ")[0] or store.host.user  # a terminal is none of a name's business
+    claim = f"{names.fold_owner(who)}-{store.port.nonce()}"
     dst = f"{FAILED}/{names.claim_stem(task.id, task.stamp, claim)}"
     return _moved(store, task, dst, "park", reason, by)
 

@@ -203,10 +203,11 @@ class BoardModel:
         self.brake.probed(seen.probe, time.monotonic())
         was_whole, self.whole = self.whole, seen.whole
         self.strangers = seen.strangers
-        for name, at in seen.since.items():
-            if name in self.tasks:
-                self.since[name] = at
-                self.oldest.note(name, at)
+        since = seen.since.items()
+        aged = {n: at for n, at in since if n in self.tasks and self.since.get(n) != at}
+        self.since.update(aged)
+        for name, at in aged.items():
+            self.oldest.note(name, at)
         for name, facts in seen.facts.items():
             if name in self.tasks:
                 self.facts[name] = facts
@@ -218,7 +219,7 @@ class BoardModel:
         self.counts.subtract(map(_state, seen.went))
         anew = len(seen.came) + len(seen.went) > _MANY or not self._told
         self._told = True
-        self._move(seen, rolls=not anew, flash=was_whole)
+        self._move(seen, aged, rolls=not anew, flash=was_whole)
         self.failing.update({t.name: t for t in seen.came if t.attempts and t.state != "done"})
         for event in seen.events:
             self.note(event)
@@ -244,7 +245,7 @@ class BoardModel:
         live = sum(self.counts[state] for state in _LIVE)
         self.brake.fell_silent(map(silence, found), live, time.monotonic())
 
-    def _move(self, seen: Seen, *, rolls: bool, flash: bool) -> None:
+    def _move(self, seen: Seen, aged: Iterable[str], *, rolls: bool, flash: bool) -> None:
         until = time.monotonic() + _FLASH
         for task in seen.went:
             if rolls:
@@ -259,7 +260,7 @@ class BoardModel:
                 self._flashes[task.name] = until
             self._place(task)
         placed = {task.name for task in seen.came}
-        for name in {**seen.facts, **seen.stale, **seen.since}.keys() - placed:
+        for name in {*seen.facts, *seen.stale, *aged} - placed:
             task_now = self.tasks.get(name)
             if task_now is not None:
                 self._place(task_now)

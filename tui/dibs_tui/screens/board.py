@@ -242,9 +242,9 @@ class BoardScreen(Screen[None]):
 
     def tick(self) -> None:
         """Once a second: ages go on, flashes fade, and silence is noticed."""
-        self.model.fade()
+        faded = self.model.fade()
         for table in self.shown_tables:
-            table.catch_up()
+            table.tick(faded=faded)
         self.aging.tick(self.shown_tables)
         self.parts.tick()
         self.tell_panels()

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 FOLDERS = ("", "done", "failed", ".dibs", ".dibs/claims", ".dibs/journal")
 """The folders that are listened to, the board itself first."""
-STEP = 30
+STEP = 50
 """Milliseconds between two looks for news; a change that nothing follows is told after two."""
 DEBOUNCE = 50
-"""Milliseconds after which changes that go on are told: at every third look."""
+"""Milliseconds after which changes that go on are told: at the second look."""
 _RETRY = 5.0
 _PAUSE = 0.25
 

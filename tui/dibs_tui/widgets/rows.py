@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -10,6 +12,7 @@ from textual.geometry import Region
 from textual.strip import Strip
 
 from dibs import Task
+from dibs_tui.ages import step
 from dibs_tui.messages import AgesWanted
 from dibs_tui.model.board import BoardModel
 from dibs_tui.model.line import Line
@@ -41,6 +44,9 @@ class Rows(Window, inherit_bindings=False):
         """The exact name on each painted line: what a key means."""
         self.repainted = False
         """Whether lines read differently when they were last looked at."""
+        self._step = math.inf
+        """Seconds until a line will read differently though nothing happens."""
+        self._due = 0.0
         self._fresh: dict[tuple[object, ...], tuple[tuple[str, ...], Look]] = {}
         """What was found to read differently a moment ago, until it is painted."""
         self._ageless: set[str] = set()
@@ -85,6 +91,7 @@ class Rows(Window, inherit_bindings=False):
         line = self._model.line(task)
         if line.entry.age is None and not task.live:
             self._want_age(task.name)
+        self._step = min(self._step, 1.0 if task.live else step(line.entry.age))
         return cells_of(self.columns, line, self.size.width), self._look(line)
 
     def repaint_changed(self) -> None:
@@ -93,6 +100,7 @@ class Rows(Window, inherit_bindings=False):
         self._fresh.clear()
         if not self.listed:
             return
+        self._step, start = math.inf, time.monotonic()
         roll, width = self._roll(), self.size.width
         top = int(self.scroll_y) - HEADER
         for y, task in enumerate(roll.part(top + HEADER, top + HEADER + self._height), HEADER):
@@ -104,6 +112,8 @@ class Rows(Window, inherit_bindings=False):
         for y in range(HEADER + max(0, len(roll) - top - HEADER), self.size.height):
             if self._shown.get(y):
                 self.refresh(Region(0, y, width, 1))
+
+        self._due = start + self._step
 
     def _want_age(self, name: str) -> None:
         if not self._ageless:

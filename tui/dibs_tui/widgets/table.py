@@ -148,6 +148,13 @@ class TaskTable(Rows, inherit_bindings=False):
         self._note_moves()
         self.repaint_changed()
 
+    def tick(self, *, faded: bool) -> None:
+        """Once a second: as nothing has happened, only what goes on by itself."""
+        if faded or self._still_until or self._sought or time.monotonic() >= self._due:
+            self.catch_up()
+        else:
+            self.repainted = False
+
     def _lengthen(self, size: Size) -> None:
         """Another length: only a scroll bar that comes or goes lays out the screen anew."""
         if self.show_vertical_scrollbar == (size.height <= self.container_size.height):
