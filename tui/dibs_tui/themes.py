@@ -17,7 +17,14 @@ def _theme(name: str, *, dark: bool, base: str, states: str) -> Theme:
         "block-cursor-background": primary,
         "input-cursor-background": foreground,
         "footer-key-foreground": primary,
+        "scrollbar": panel,
+        "scrollbar-hover": muted,
+        "scrollbar-active": muted,
     }
+    variables |= dict.fromkeys(
+        ("scrollbar-background", "scrollbar-background-hover", "scrollbar-background-active"),
+        surface,
+    )
     return Theme(
         name=name,
         dark=dark,

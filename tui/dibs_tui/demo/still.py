@@ -18,8 +18,8 @@ from dibs_tui.demo import tales, tasks
 from dibs_tui.demo.frozen import Frozen
 from dibs_tui.demo.tales import Act, Turn
 
-AT = 1_773_756_131 * SECOND
-"""The moment at which the board stands still: 14:02:11 UTC on 17 March 2026."""
+AT = 1_773_756_131 * SECOND + SECOND // 4
+"""The moment at which the board stands still: a bit after 14:02:11 UTC on 17 March 2026."""
 _BEFORE = 3900
 _HERE = "lab-9"
 _SETTINGS = b'format = 1\nttl = 120\nplain_ttl = 600\nmax_attempts = 3\ndurability = "off"\n'
