@@ -197,7 +197,7 @@ def purge(store: Store, older_than: float) -> int:
 
 def _alone(store: Store, task: Task) -> None:
     """Refuse to put a second name of an id on the board."""
-    others = [t for t in store.find(task.id, ended=False) if t.name != task.name]
+    others = store.beside.of(task)
     if others:
         raise Changed(
             f"{task.id!a} is on the board already; {tell(others)}", task.name, tuple(others)

@@ -7,12 +7,11 @@ each other: after two losses a claimant goes on in another slice of the head.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from dibs import names
-from dibs.clock import SECOND
+from dibs.beside import carriers, good_until
 from dibs.names import DEFAULT_PRIORITY, Task
 
 if TYPE_CHECKING:
@@ -98,9 +97,7 @@ class Queue:
         if self._crowded:
             self._crowded = False
             self._jump()
-        end = store.port.boottime()
-        # Listing a million names takes longer than the second that a short list is good for.
-        self._until = end + max(SECOND, 8 * (end - start))
+        self._until = good_until(start, store.port.boottime())
 
 
 def _priority_of(name: str) -> int:
@@ -111,14 +108,4 @@ def _priority_of(name: str) -> int:
 def doubled(listed: list[str], name: str) -> bool:
     """Whether a sorted listing holds another name of the same id: then neither is claimed."""
     task = names.read(name)
-    if task is None:
-        return True
-    for begin in names.spellings(task.id):
-        at = bisect_left(listed, begin)
-        while at < len(listed) and listed[at].startswith(begin):
-            if listed[at] != name:
-                other = names.read(listed[at])
-                if other is not None and other.id == task.id:
-                    return True
-            at += 1
-    return False
+    return task is None or any(other.name != name for other in carriers(listed, task.id))

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from dibs import names
+from dibs.beside import Beside
 from dibs.clock import SECOND, Clock
 from dibs.disk import Port
 from dibs.errors import (
@@ -61,6 +62,7 @@ class Store:
         self.host = host
         self.clock = Clock(port, host)
         self.journal = Journal(port, host, self.clock)
+        self.beside = Beside(self)
         self.settings = Settings()
         self.rename_moves_ctime = True
         """False on file systems where a claim has to be touched to look fresh."""

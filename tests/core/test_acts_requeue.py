@@ -184,6 +184,56 @@ def test_a_task_that_was_requeued_by_another_meanwhile_is_left_alone(
     assert "claimed by web-9" in out[1]
 
 
+def listings(place: Place, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Notes every listing of a folder from here on."""
+    found: list[str] = []
+    listed = place.port.names
+
+    def noted(folder: str) -> list[str]:
+        found.append(folder)
+        return listed(folder)
+
+    monkeypatch.setattr(place.port, "names", noted)
+    return found
+
+
+def test_many_are_requeued_by_one_listing_of_the_board(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = failed(place, *(f"t{n}" for n in range(20)))
+    listed = listings(place, monkeypatch)
+    for name in names:
+        place.board.requeue(name)
+    assert listed == [""]
+
+
+@pytest.mark.parametrize("ident", ["b", "v1.2"])
+def test_what_a_shell_offers_between_two_requeues_is_seen(place: Place, ident: str) -> None:
+    first, second = failed(place, "a", ident)
+    place.board.requeue(first)
+    (place.path / f"{ident}.available").write_bytes(b"offered by a shell")
+    with pytest.raises(dibs.Changed, match="on the board already"):
+        place.board.requeue(second)
+
+
+def test_of_two_ended_tasks_with_one_id_one_is_requeued(place: Place) -> None:
+    (name,) = failed(place, "a")
+    other = "done/a.f9.me-0123456789"
+    (place.path / other).write_bytes(b"another")
+    place.board.requeue(name)
+    with pytest.raises(dibs.Changed, match="on the board already"):
+        place.board.requeue(other)
+
+
+def test_a_listing_serves_requeues_for_a_second(place: Place) -> None:
+    first, second = failed(place, "a", "b")
+    place.board.requeue(first)
+    (place.path / "b.f7.available").write_bytes(b"copied by hand")
+    place.world.advance(1.1)
+    with pytest.raises(dibs.Changed, match="on the board already"):
+        place.board.requeue(second)
+
+
 FOUL = [
     "a\x1b[2Jb",
     "\x00",

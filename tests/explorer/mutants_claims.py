@@ -237,7 +237,7 @@ MUTANTS: list[Mutant] = [
         "two names of one id are claimed",
         "Nobody looks whether the id has another name.",
         claims.DOUBLE,
-        ("queue:doubled", "    if task is None:\n        return True\n", "    return False\n"),
+        ("queue:doubled", "other.name != name", "other.id != task.id"),
     ),
     mutant(
         "one owner text is one holder",
