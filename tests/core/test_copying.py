@@ -66,6 +66,21 @@ def test_a_claim_in_a_copy_is_nobody_elses_until_its_ttl_is_over(board: dibs.Boa
     assert board.find("claimed")[0].state == "claimed", "each copy is a board of its own"
 
 
+def test_journals_that_are_removed_take_only_the_history_with_them(board: dibs.Board) -> None:
+    before = states(board)
+    for file in (Path(board.path) / ".dibs/journal").iterdir():
+        file.unlink()
+    again = dibs.open(board.path)
+    assert states(again) == before
+    assert again.check() == []
+    requeued = board.requeue(board.find("done")[0].name)
+    claim = again.claim(requeued.id)
+    assert claim is not None
+    assert claim.fence == 2, "one above what it was"
+    told = [event.verb for event in dibs.open(board.path).history("done")]
+    assert told == ["requeue", "claim"]
+
+
 def test_a_copy_without_its_folder_of_records_has_all_its_tasks_and_forgot_their_ids(
     board: dibs.Board,
 ) -> None:
