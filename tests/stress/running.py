@@ -81,7 +81,7 @@ class Site:
     def run(self, *argv: str, **more: Any) -> subprocess.Popen[bytes]:
         """`dibs run …`, its streams in pipes unless told otherwise."""
         streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        command = [*DIBS, "-d", str(self.path), "run", *argv]
+        command = [*more.pop("dibs", DIBS), "-d", str(self.path), "run", *argv]
         run = subprocess.Popen(command, env=ENV | more.pop("env", {}), **(streams | more))
         self._runs.append(run)
         return run

@@ -95,6 +95,35 @@ def test_standard_input_is_the_commands_own(place: Site) -> None:
     assert (run.returncode, out) == (0, b"\0\xffthrough")
 
 
+def test_a_slow_reader_of_the_errors_gets_all_of_them_after_the_commit(place: Site) -> None:
+    place.board.add("a")
+    run = place.run(*place.python("os.write(2, b'x' * 100_000)"))
+    until(lambda: place.state("a").state == "done")
+    assert run.poll() is None
+    _, err = ended(run, 0)
+    assert err == b"x" * 100_000
+
+
+def test_a_run_whose_errors_nobody_reads_ends_when_told_to(place: Site) -> None:
+    place.board.add("a")
+    run = place.run(*place.python("os.write(2, b'x' * 100_000)"))
+    until(lambda: place.state("a").state == "done")
+    run.send_signal(signal.SIGTERM)
+    assert run.wait(5) == 143
+
+
+def test_errors_into_a_pipe_that_does_not_block_are_passed_on_whole(place: Site) -> None:
+    place.board.add("a")
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    run = place.run(*place.python("os.write(2, b'x' * 300_000)"), stderr=writer)
+    os.close(writer)
+    time.sleep(0.3)  # the pipe fills
+    with os.fdopen(reader, "rb") as file:
+        assert file.read() == b"x" * 300_000
+    ended(run, 0)
+
+
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_a_run_whose_own_streams_are_closed_works_all_the_same(place: Site, closed: str) -> None:
     place.board.add("a")
@@ -204,7 +233,7 @@ def test_work_that_a_command_left_behind_is_ended_before_the_commit(place: Site)
     assert place.state("a").state == "done"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT])
 def test_a_run_that_is_told_to_end_stops_the_work_and_gives_the_claim_back(
     place: Site, number: signal.Signals
 ) -> None:

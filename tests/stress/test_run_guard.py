@@ -160,6 +160,19 @@ def test_a_guard_that_is_killed_is_replaced(place: Site) -> None:
     assert place.state("a").name == "a.f1a1.available"
 
 
+def test_a_guard_that_is_stopped_is_replaced(place: Site) -> None:
+    place.board.add("a")
+    run = place.run("--ttl", "2", *place.python(STUBBORN))
+    child = place.pid("child")
+    first = guard_of(run.pid)
+    os.kill(first, signal.SIGSTOP)
+    until(lambda: not alive(first))
+    second = guard_of(run.pid)
+    assert outlived(place, run.kill) > 0
+    assert not alive(child)
+    until(lambda: not alive(second))
+
+
 def test_the_guard_is_gone_when_the_run_is(place: Site) -> None:
     place.board.add("a")
     run = place.run(*place.python("note('up')\nsys.stdin.read()"), stdin=subprocess.PIPE)

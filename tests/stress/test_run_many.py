@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,31 @@ def test_a_loop_goes_on_after_a_failure_and_ends_with_its_code(place: Site) -> N
         place.board.add(name)
     ended(place.run("--loop", "--", "sh", "-c", "[ $DIBS_ID != b ] || exit 9"), 9)
     assert [place.state(name).state for name in "abc"] == ["done", "failed", "done"]
+
+
+def test_one_job_at_a_time_is_a_loop_too(place: Site) -> None:
+    for name in "abc":
+        place.board.add(name)
+    ended(place.run("--jobs", "1", "--", "true"), 0)
+    assert {place.state(name).state for name in "abc"} == {"done"}
+
+
+def test_a_claim_that_was_lost_is_told_by_the_code_whatever_other_jobs_end_with(
+    place: Site,
+) -> None:
+    for name in "ab":
+        place.board.add(name)
+    program = (
+        "ident = os.environ['DIBS_ID']\nnote(ident)\n"
+        "while not os.path.exists(f'{notes}/go-{ident}'): time.sleep(0.01)\nsys.exit(7)"
+    )
+    run = place.run("--jobs", "2", "--ttl", "1", *place.python(program))
+    lost, _ = place.pid("a"), place.pid("b")
+    place.board.force_release(place.state("a").stem, "stuck")
+    until(lambda: not alive(lost))
+    (place.notes / "go-b").touch()
+    ended(run, 5)
+    assert place.state("b").attempts == 1
 
 
 def test_several_jobs_work_at_once_and_never_more(place: Site) -> None:
@@ -146,6 +172,7 @@ def test_a_command_under_a_lock_that_fails_frees_it_and_passes_its_code_on(place
         ["--jobs", "0", "--", "true"],
         ["--jobs", "many", "--", "true"],
         ["a", "--loop", "--", "true"],
+        ["a", "--jobs", "1", "--", "true"],
         ["a", "--lock", "door", "--", "true"],
         ["--lock", "door", "--loop", "--", "true"],
         ["--pid", "1", "--", "true"],
@@ -192,11 +219,13 @@ def test_done_failed_and_renewed_are_events(place: Site) -> None:
     _, err = ended(place.run("--log-json", "--ttl", "1", "--loop", "--", "sh", "-c", line), 1)
     told = events(err)
     once = ["acquired", "renewed"]
-    assert [event["event"] for event in told] == [*once, "done", *once, "failed"]
-    assert set(told[2]) == EVENT | {"held"}
-    assert set(told[5]) == EVENT | {"held", "exit", "reason"}
-    assert (told[5]["exit"], told[5]["reason"]) == (1, "exit 1: no newline")
-    assert told[5]["held"] == pytest.approx(0.6, abs=0.4)
+    names = [name for name, _ in groupby(event["event"] for event in told)]
+    assert names == [*once, "done", *once, "failed"]
+    done, failed = (event for event in told if event["event"] in ("done", "failed"))
+    assert set(done) == EVENT | {"held"}
+    assert set(failed) == EVENT | {"held", "exit", "reason"}
+    assert (failed["exit"], failed["reason"]) == (1, "exit 1: no newline")
+    assert failed["held"] == pytest.approx(0.6, abs=0.4)
 
 
 def test_lost_and_uncertain_are_events(place: Site) -> None:

@@ -79,6 +79,7 @@ class Screen:
             os.tcsetpgrp(0, job)
             os.killpg(job, signal.SIGCONT)
         code = os.waitstatus_to_exitcode(status)
+        code = code if code >= 0 else 128 - code
         os.write(1, f"shell: {code}, echo {bool(front)}\n".encode())
         os.read(0, 4096)
         os._exit(0)
@@ -191,6 +192,33 @@ def test_ctrl_c_while_a_command_starts_is_heard_by_run_or_command(
     assert place.state("a").name == "a.f1.available"
 
 
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+def test_ctrl_c_ends_the_script_around_it_too(
+    place: Site, screens: list[Screen], shell: str
+) -> None:
+    script = (shell, "-c", 'for _ in 1 2; do "$@"; done; echo went on', "sh", *DIBS)
+    program = (
+        "signal.signal(signal.SIGINT, signal.SIG_DFL)\nprint('up', flush=True)\nsignal.pause()"
+    )
+    screens.append(screen := Screen(place, *place.python(program), dibs=script))
+    screen.wait("up")
+    screen.type(b"\x03")
+    screen.wait("shell: 130")
+    assert place.state("a").name == "a.f1.available"
+
+
+def test_a_terminal_that_hangs_up_on_the_command_alone_ends_the_run_and_costs_no_attempt(
+    place: Site, screens: list[Screen]
+) -> None:
+    screens.append(screen := Screen(place, "--loop", *place.python("note('up')\nsignal.pause()")))
+    place.pid("up")
+    until(lambda: os.tcgetpgrp(screen.keys) not in (screen.run, screen.shell))
+    os.kill(screen.shell, signal.SIGKILL)  # the kernel tells the foreground, and nobody else
+    until(lambda: not alive(screen.run))
+    assert place.state("a").name == "a.f1.available"
+    assert place.reasons("a", "release") == ["the terminal hung up"]
+
+
 def test_ctrl_c_while_waiting_ends_the_run(place: Site, screens: list[Screen]) -> None:
     place.board.park("a.available", "not now")
     screens.append(screen := Screen(place, "--wait", "--", "true"))
@@ -220,6 +248,55 @@ def test_ctrl_z_stops_command_and_run_until_they_are_brought_back(
     screen.wait("got again")
     screen.wait("shell: 0")
     assert place.state("a").state == "done"
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_ctrl_z_stops_commands_that_do_not_have_the_terminal_too(
+    place: Site, screens: list[Screen], jobs: str
+) -> None:
+    place.board.add("b")
+    program = "note(os.environ['DIBS_ID'])\nwhile True: time.sleep(60)"
+    # Standard input is no terminal, so another one of the pipeline may want the keyboard.
+    pipeline = ("sh", "-c", 'exec "$@" < /dev/null', "sh", *DIBS)
+    screens.append(screen := Screen(place, "--jobs", jobs, *place.python(program), dibs=pipeline))
+    children = [place.pid(name) for name in "ab"[: int(jobs)]]
+    assert os.tcgetpgrp(screen.keys) == screen.run
+    screen.type(b"\x1a")
+    screen.wait("shell: stopped")
+    for pid in (*children, screen.run):
+        until(lambda pid=pid: _state(pid) == "T")  # type: ignore[misc]
+    screen.type(b"fg\n")
+    for pid in (*children, screen.run):
+        until(lambda pid=pid: _state(pid) != "T")  # type: ignore[misc]
+    screen.type(b"\x03")
+    screen.wait("shell: 130")
+    assert not any(map(alive, children))
+    assert place.state("a").name == "a.f1.available"
+
+
+def test_another_reader_of_the_keyboard_in_the_pipeline_can_read_it(
+    place: Site, screens: list[Screen]
+) -> None:
+    late = f"while ! [ -e {place.notes}/up ]; do sleep 0.1; done; sleep 0.2; head -n 1 /dev/tty"
+    pipeline = ("sh", "-c", f'({late}) | "$@"', "sh", *DIBS)
+    program = "note('up')\nprint('got ' + input(), flush=True)"
+    screens.append(screen := Screen(place, *place.python(program), dibs=pipeline))
+    place.pid("up")
+    screen.type(b"hello\n")
+    screen.wait("got hello")
+    screen.wait("shell: 0")
+
+
+def test_a_command_in_a_pipeline_that_wants_the_keyboard_gets_it(
+    place: Site, screens: list[Screen]
+) -> None:
+    pipeline = ("sh", "-c", '"$@" | cat', "sh", *DIBS)
+    program = "note('up')\nprint('got ' + open('/dev/tty').readline(), flush=True)"
+    screens.append(screen := Screen(place, *place.python(program), dibs=pipeline))
+    place.pid("up")
+    screen.type(b"hello\n")
+    screen.wait("got hello")
+    screen.wait("shell: 0")
 
 
 def test_a_stop_that_outlasts_the_lease_ends_the_work(place: Site, screens: list[Screen]) -> None:

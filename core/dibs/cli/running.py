@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
+import signal
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -28,13 +31,12 @@ def parser() -> argparse.ArgumentParser:
         epilog=_EXITS,
     )
     grammar.common(parser)
-    for option in ("id?", "owner", "ttl", "meta", "wait"):
+    parser.add_argument("id", metavar="ID", nargs="?")
+    for option in ("owner", "ttl", "meta", "wait"):
         grammar.OPTIONS[option](parser)
     parser.add_argument("--lock", metavar="NAME", help="hold this named lease instead of a task")
     parser.add_argument("--loop", action="store_true", help="take the next until none is left")
-    parser.add_argument(
-        "--jobs", metavar="N", type=int, default=1, help="loop, with so many at a time"
-    )
+    parser.add_argument("--jobs", metavar="N", type=int, help="loop, with so many at a time")
     parser.add_argument("--log-json", action="store_true", help="numbered events on stderr")
     return parser
 
@@ -47,9 +49,9 @@ def parse_run(given: dict[str, Any], rest: Sequence[str]) -> argparse.Namespace:
     args.command = list(rest[at + 1 :])
     if not args.command:
         known.error("there is no command: write it behind --")
-    if args.jobs < 1:
+    if args.jobs is not None and args.jobs < 1:
         known.error("--jobs takes a number from 1")
-    args.loop = args.loop or args.jobs > 1
+    args.loop = args.loop or args.jobs is not None
     if args.loop and args.id is not None:
         known.error("--loop and --jobs take whatever is next: leave the ID out")
     if args.lock is not None and (args.id is not None or args.loop):
@@ -60,6 +62,7 @@ def parse_run(given: dict[str, Any], rest: Sequence[str]) -> argparse.Namespace:
 
 def run(voice: Voice, args: argparse.Namespace) -> int:
     """Claim, work, end the claim; nothing outlives its lease."""
+    from dibs.cli import mute
     from dibs.cli.boards import board_of
     from dibs.run.supervisor import NOTHING, Plan, Supervisor
 
@@ -83,7 +86,11 @@ def run(voice: Voice, args: argparse.Namespace) -> int:
         worked = True
         if voice.json:
             facts = {"id": claim.id, "kind": claim.task.kind, "claim": claim.name}
-            voice.result("", {"status": outcome, **facts, "fence": claim.fence, "exit": code})
+            try:
+                voice.result("", {"status": outcome, **facts, "fence": claim.fence, "exit": code})
+                sys.stdout.flush()
+            except OSError:  # whoever read it is gone; the work is worth more
+                mute(1)
 
     plan = Plan(
         take=take,
@@ -91,11 +98,14 @@ def run(voice: Voice, args: argparse.Namespace) -> int:
         command=args.command,
         root=board.path,
         loop=args.loop,
-        jobs=args.jobs,
+        jobs=args.jobs or 1,
         wait=args.wait,
         log_json=args.log_json,
     )
-    code = Supervisor(plan).run()
+    supervisor = Supervisor(plan)
+    code = supervisor.run()
+    if supervisor.interrupted:
+        _interrupt()
     if code == NOTHING and not worked:
         if held:
             raise held[0]
@@ -103,3 +113,10 @@ def run(voice: Voice, args: argparse.Namespace) -> int:
             voice.result("", {"status": "empty"})
         voice.words("nothing to take")
     return code
+
+
+def _interrupt() -> None:
+    """End by ctrl+c as the command did, which alone ends the script around us too."""
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(0, signal.SIGINT)

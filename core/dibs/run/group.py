@@ -18,6 +18,7 @@ TICK = 0.25
 """Seconds, at most, between looks at the clock: it runs on while everything sleeps."""
 QUICK = 0.01
 """Seconds between two looks at processes that have been told to end."""
+_STATE, _GROUP, _SESSION, _BORN = 0, 2, 3, 19
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
@@ -25,6 +26,8 @@ class Work(NamedTuple):
     """How the processes of one claim are found."""
 
     claim: str
+    since: int
+    """When `run` was born: who is older cannot be marked, and need not be asked."""
     pgid: int = 0
     """0 until the command has started."""
     session: int = 0
@@ -65,8 +68,20 @@ def unmarked() -> dict[str, str]:
 
 def check() -> None:
     """Refuse to run what could not be ended."""
-    if not os.path.exists("/proc/self/stat"):
-        raise StorageError("dibs run finds its processes in /proc, and there is none: mount it")
+    own = ""
+    with suppress(OSError):
+        own = os.readlink("/proc/self")
+    if own != str(os.getpid()):  # none, or that of another pid namespace
+        raise StorageError(
+            "dibs run finds its processes in /proc, which is not ours or not there: mount it"
+        )
+
+
+def born(pid: int | str) -> int:
+    """When a process began, in ticks since the boot; 0 where that cannot be told."""
+    with suppress(OSError, IndexError, ValueError):
+        return int(_stat(pid)[_BORN])
+    return 0
 
 
 def members(work: Work) -> list[int]:
@@ -81,9 +96,9 @@ class Ending:
     def __init__(self, work: Work, kill: int) -> None:
         self.kill = kill
         self._work = work
-        self._quiet = False
         # A stopped process cannot heed the first before it gets the second.
         self.left = _tell(work, signal.SIGTERM, signal.SIGCONT)
+        self._quiet = not self.left
 
     def over(self) -> bool:
         """Whether nobody is left; to be asked again and again until then.
@@ -127,15 +142,25 @@ def _send(pid: int, work: Work, numbers: tuple[signal.Signals, ...]) -> None:
 
 def _belongs(pid: int, work: Work) -> bool:
     with suppress(OSError, IndexError, ValueError):
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            state, _, group, session = file.read(4096).rpartition(b")")[2].split()[:4]
-        if state in (b"Z", b"X"):
+        stat = _stat(pid)
+        if stat[_STATE] in (b"Z", b"X"):
             return False
-        if work.pgid and (int(group), int(session)) == (work.pgid, work.session):
+        if work.pgid and (int(stat[_GROUP]), int(stat[_SESSION])) == (work.pgid, work.session):
             return True
+        if int(stat[_BORN]) < work.since:
+            return False
         with open(f"/proc/{pid}/environ", "rb") as file:
             return _marked(file.read().split(b"\0"), work.claim.encode())
     return False
+
+
+def _stat(pid: int | str) -> list[bytes]:
+    """What follows a process's name in its `stat`; read as cheaply as can be."""
+    file = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(file, 4096).rpartition(b")")[2].split(None, _BORN + 1)
+    finally:
+        os.close(file)
 
 
 def _marked(variables: list[bytes], claim: bytes) -> bool:

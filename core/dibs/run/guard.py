@@ -11,6 +11,7 @@ from contextlib import suppress
 
 from dibs.run import group
 from dibs.run.group import Lease, Work
+from dibs.run.terminal import stopped_by
 
 # The guard is a program of its own, so that threads and open files of `run` are not its own.
 _PROGRAM = "import sys; sys.path.append(sys.argv[1]); from dibs.run.watch import main; main()"
@@ -38,12 +39,21 @@ class Guard:
         self._tell(claim, b"")
 
     def mend(self) -> None:
-        """Put another in the place of one that was killed or does not read."""
-        if self._process is None or self._process.poll() is None:
+        """Put another in the place of one that was killed, was stopped or does not read."""
+        if self._process is None:
+            return
+        if self._process.poll() is None:
+            if stopped_by(self._process.pid):
+                self._process.kill()
             return
         with self._lock, suppress(OSError):  # too many processes, say: tried again soon
             self._close()
             self._start()
+
+    @property
+    def pid(self) -> int:
+        """Of the process that was started last; 0 before."""
+        return self._process.pid if self._process is not None else 0
 
     def end(self) -> None:
         """Nothing is left to guard; where something is, the closed pipe tells the guard to act."""

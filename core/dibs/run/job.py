@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 
 GRACE = 5.0
 """Seconds, at most, that the command may take to end when it is asked to."""
+_TOLD: dict[int, str] = {
+    signal.SIGINT: "interrupted from the keyboard",
+    signal.SIGQUIT: "interrupted from the keyboard",
+    signal.SIGHUP: "the terminal hung up",
+}
+"""What a command on a terminal is told from there, and what its claim goes back for."""
 _JOINED = 1.0
 """Seconds to wait for a thread that should be at its end."""
 
@@ -45,7 +51,9 @@ class Job:
     def __init__(self, claim: Claim, orders: Orders) -> None:
         self.claim = claim
         self.interrupted = False
-        """The keyboard ended it."""
+        """Ctrl+c ended it."""
+        self.lent = False
+        """The command has the terminal, and is told what comes from there instead of us."""
         self.outcome = ""
         """The event that the claim ended with."""
         self._orders = orders
@@ -56,23 +64,42 @@ class Job:
         self._status: int | None = None
         self._giving_back = ""
         self._code = 0
+        self._pump: Pump | None = None
         self._stop: DibsError | None = None
-        orders.events.tell("acquired", claim)
         try:
+            self._keeper.start()  # whoever should read our stderr may keep us waiting
+            orders.events.tell("acquired", claim)
             # Guarded before it starts: `run` may be killed between any two lines.
-            orders.guard.watch(Work(claim.name), self._keeper.lease)
+            self._work = Work(claim.name, group.born("self"))
+            self._keeper.keep(self._work)
+            self._in_time()
             self._process = self._start()
-        except (OSError, ValueError) as error:
+        except Stop as stop:
+            self._give_up(stop)
+            raise
+        except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: too many threads
             self._not_started(error)
         self.pid = self._process.pid
-        self._work = Work(claim.name, self.pid, os.getsid(0))
-        self._pump: Pump | None = None
-        if self._process.stderr is not None:
-            self._pump = Pump(os.dup(self._process.stderr.fileno()), orders.events.stderr)
-            self._process.stderr.close()
+        self._work = self._work._replace(pgid=self.pid, session=os.getsid(0))
         self._keeper.keep(self._work)
 
+    def _in_time(self) -> None:
+        """Refuse to start what would have to end at once: we may have been stopped, or waiting."""
+        if boottime() >= self._keeper.lease.stop:
+            raise Uncertain(f"{self.claim.name}: it took as long as its lease to start; stop")
+
     def _start(self) -> subprocess.Popen[bytes]:
+        # On a terminal the command writes there itself; elsewhere its last line is the reason.
+        if os.isatty(2):
+            return self._popen(None)
+        pipe, writer = os.pipe()
+        try:
+            self._pump = Pump(pipe, self._orders.events.stderr)
+            return self._popen(writer)
+        finally:
+            os.close(writer)
+
+    def _popen(self, stderr: int | None) -> subprocess.Popen[bytes]:
         claim, root = self.claim, self._orders.root
         environment = os.environ | {
             "DIBS_ID": claim.id,
@@ -85,13 +112,14 @@ class Job:
             self._orders.command,
             env=environment,
             stdin=subprocess.DEVNULL if self._orders.quiet_stdin else None,
-            # On a terminal the command writes there itself; elsewhere its last line is the reason.
-            stderr=None if os.isatty(2) else subprocess.PIPE,
+            stderr=stderr,
+            close_fds=False,  # what we were given is the command's too; nothing of ours is
             process_group=0,
         )
 
-    def _not_started(self, error: OSError | ValueError) -> None:
+    def _not_started(self, error: OSError | ValueError | RuntimeError) -> None:
         """Nothing was done: the claim goes back, unless it can never be worked on."""
+        self._keeper.end()
         what = getattr(error, "strerror", None) or str(error)
         reason = f"the command could not be started: {what}"
         with suppress(DibsError):
@@ -127,6 +155,12 @@ class Job:
         if not self._giving_back and self._status != 0:
             self._giving_back, self._code = reason, code
             self._end()
+
+    def tell(self, number: signal.Signals) -> None:
+        """Send a signal to the command's group, as the keyboard would."""
+        if self._process.returncode is None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, number)
 
     def look(self) -> int | None:
         """Do what is to be done now; the exit code once the claim has ended."""
@@ -182,8 +216,9 @@ class Job:
         assert self._ending is not None
         if self._process.returncode is not None:
             return True
+        start = boottime()  # we may be stopped while we look
         if not self._ending.over():
-            if boottime() < self._keeper.lease.over or not self._ending.left:
+            if start < self._keeper.lease.over or not self._ending.left:
                 return False
             left = " ".join(map(str, self._ending.left))
             self._orders.events.complain(f"these processes cannot be ended: {left}")
@@ -215,9 +250,10 @@ class Job:
         claim, status = self.claim, self._status or 0
         code = status if status >= 0 else 128 - status
         facts: dict[str, object] = {"held": round((boottime() - self._started) / SECOND, 3)}
-        if self._keyboard(status):
-            self._giving_back, self._code = "interrupted from the keyboard", code
-            self.interrupted = True
+        number = -status if status < 0 else status - 128
+        if self.lent and number in _TOLD:
+            self._giving_back, self._code = _TOLD[number], code
+            self.interrupted = number == signal.SIGINT
         if self._giving_back:
             code = self._code
             claim.release(self._giving_back)
@@ -236,13 +272,6 @@ class Job:
         self._orders.events.tell(self.outcome, claim, **facts)
         self._orders.guard.dismiss(claim.name)
         return code
-
-    def _keyboard(self, status: int) -> bool:
-        numbers = (signal.SIGINT, signal.SIGQUIT)
-        return self.lent and (-status in numbers or status - 128 in numbers)
-
-    lent = False
-    """The command has the terminal, so ctrl+c is for it."""
 
     def _give_up(self, stop: DibsError) -> int:
         """The claim is lost, or nobody can tell: touch nothing."""

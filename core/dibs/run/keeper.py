@@ -28,12 +28,12 @@ class Keeper(threading.Thread):
         self._wake = wake
         self._ended = threading.Event()
         self._start = boottime()
+        self._work: Work | None = None
 
     def keep(self, work: Work) -> None:
-        """Begin, for work that has started."""
+        """Tell the guard of this work, now and at every beat."""
         self._work = work
         self._guard.watch(work, self.lease)
-        self.start()
 
     def end(self) -> None:
         """Beat no more; a beat that is under way may still end."""
@@ -58,7 +58,8 @@ class Keeper(threading.Thread):
                 return
             if self._ended.is_set():
                 return
-            self._guard.watch(self._work, self.lease)
+            if self._work is not None:
+                self._guard.watch(self._work, self.lease)
             self.beats += 1
             self._wake()
 

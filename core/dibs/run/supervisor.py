@@ -10,19 +10,19 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from dibs.clock import SECOND
-from dibs.errors import DibsError
+from dibs.errors import DibsError, Stop
 from dibs.run import group
 from dibs.run.group import boottime
 from dibs.run.guard import Guard
 from dibs.run.job import Job, Orders
-from dibs.run.telling import Events, Stderr
+from dibs.run.telling import Events, Stderr, ready
 from dibs.run.terminal import Terminal
 
 if TYPE_CHECKING:
     from dibs.claims import Claim
 
 NOTHING = 4
-_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 _LOOK = 0.2
 _AGAIN = 0.8
 _LONGEST = 1.0
@@ -51,9 +51,13 @@ class Supervisor:
         self._plan = plan
         self._events = Events(Stderr(), as_json=plan.log_json)
         self._jobs: list[Job] = []
+        self.interrupted = False
+        """Ctrl+c ended the command."""
         self._hungry = True
         self._code: int | None = None
         self._signal = 0
+        self._suspended = False
+        self._lost = False
         self._waiting = False
         self._seen = 0
         self._again = 0
@@ -62,8 +66,8 @@ class Supervisor:
     def run(self) -> int:
         """Work until there is no more to do; returns the exit code of `dibs run`."""
         group.check()
+        self._terminal = Terminal()
         with self._signals():
-            self._terminal = Terminal()
             guard = Guard(self._plan.root)
             self._orders = Orders(
                 self._plan.command,
@@ -83,11 +87,14 @@ class Supervisor:
         while True:
             self._take()
             if not self._jobs and not self._more():
+                self._pass_on()
                 if self._signal:
                     return 128 + self._signal
                 return NOTHING if self._code is None else self._code
-            self._sleep()
+            self._sleep([_LOOK if self._room() else _LONGEST, *(j.pause() for j in self._jobs)])
             guard.mend()
+            if os.getpid() == 1:
+                _bury({guard.pid, *(job.pid for job in self._jobs)})
             if self._signal:
                 name = signal.Signals(self._signal).name
                 for job in self._jobs:
@@ -112,7 +119,8 @@ class Supervisor:
                 if not self._jobs:
                     raise
                 self._events.complain(str(error))  # the work under way is worth more
-                self._hungry, self._code = False, error.exit_code
+                self._hungry = False
+                self._count(error.exit_code, lost=isinstance(error, Stop))
                 return
             if claim is None:
                 spent = boottime() - start
@@ -140,12 +148,27 @@ class Supervisor:
         waited = (boottime() - self._idle) / SECOND
         return self._hungry and not self._signal and (bool(self._jobs) or waited < self._plan.wait)
 
-    def _sleep(self) -> None:
+    def _sleep(self, pauses: Sequence[float]) -> None:
         """Until a signal, the end of a command, or the next thing to do."""
-        pauses = [_LOOK if self._room() else _LONGEST, *(job.pause() for job in self._jobs)]
-        if select.select([self._reader], [], [], min(pauses))[0]:
+        if ready(self._reader, select.POLLIN, min(pauses)):
             with suppress(BlockingIOError):
                 os.read(self._reader, 65_536)
+        if self._suspended:
+            self._suspend()
+
+    def _suspend(self) -> None:
+        """Stop with all commands on a ctrl+z that was typed while none of them had the terminal."""
+        self._suspended = False
+        for job in self._jobs:
+            job.tell(signal.SIGTSTP)
+        self._terminal.stop()
+        for job in self._jobs:
+            job.tell(signal.SIGCONT)
+
+    def _pass_on(self) -> None:
+        """Let a slow reader have all that the commands wrote on stderr."""
+        while self._events.stderr.behind and not self._signal:
+            self._sleep([_LOOK])
 
     def _look(self, job: Job) -> None:
         code = job.look()
@@ -156,10 +179,17 @@ class Supervisor:
         self._jobs.remove(job)
         self._terminal.take_back(restore=code != 0)
         self._idle = boottime()
-        self._code = code or self._code or 0
-        if job.outcome not in ("done", "failed") or job.interrupted:
+        self._count(code, lost=job.outcome in ("lost", "uncertain"))
+        self.interrupted = job.interrupted
+        if job.outcome not in ("done", "failed"):
             self._hungry = False  # what was lost is never quietly taken again
         self._plan.ended(job.claim, job.outcome, code)
+
+    def _count(self, code: int, *, lost: bool) -> None:
+        """Remember the exit code to end with: a loss above all, else the last that was not 0."""
+        if not self._lost:
+            self._code = code or self._code or 0
+        self._lost = self._lost or lost
 
     def _changed(self) -> int:
         try:
@@ -175,6 +205,8 @@ class Supervisor:
         os.set_blocking(self._writer, False)
         heard = [n for n in _SIGNALS if signal.getsignal(n) != signal.SIG_IGN]
         old = {number: signal.signal(number, self._noted) for number in heard}
+        if self._terminal.there and signal.getsignal(signal.SIGTSTP) == signal.SIG_DFL:
+            old[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, self._stop_noted)
         old[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda *_: None)
         wakeup = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
         try:
@@ -186,6 +218,18 @@ class Supervisor:
 
     def _noted(self, number: int, _: object) -> None:
         self._signal = number
+
+    def _stop_noted(self, *_: object) -> None:
+        self._suspended = True
+
+
+def _bury(ours: set[int]) -> None:
+    """Bury whoever lost its parent, as the first process of a container has to."""
+    with suppress(ChildProcessError):
+        while found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            if found.si_pid in ours:
+                return
+            os.waitpid(found.si_pid, 0)
 
 
 def _poke(pipe: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -23,6 +24,16 @@ class Stderr:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._whole = True
+        self._pumps: list[Pump] = []
+
+    def follow(self, pump: Pump) -> None:
+        """Know of one more that writes here."""
+        self._pumps = [*filter(Pump.is_alive, self._pumps), pump]
+
+    @property
+    def behind(self) -> bool:
+        """Whether a command wrote something that has not been passed on yet."""
+        return any(pump.behind for pump in self._pumps)
 
     def pass_on(self, data: bytes) -> None:
         """Write what the command wrote."""
@@ -78,15 +89,34 @@ class Pump(threading.Thread):
         self._pipe = pipe
         self._stderr = stderr
         self._tail = b""
-        self.start()
+        self._moving = threading.Lock()
+        try:
+            self.start()
+        except RuntimeError:
+            os.close(pipe)
+            raise
+        stderr.follow(self)
 
     def run(self) -> None:
         """Until every writer has closed it; when our reader is gone, so is the command's."""
         with suppress(OSError):
-            while data := os.read(self._pipe, 65_536):
+            while self._move():
+                pass
+        os.close(self._pipe)
+
+    def _move(self) -> bool:
+        ready(self._pipe, select.POLLIN)
+        with self._moving:
+            if data := os.read(self._pipe, 65_536):
                 self._tail = (self._tail + data)[-_TAIL:]
                 self._stderr.pass_on(data)
-        os.close(self._pipe)
+        return bool(data)
+
+    @property
+    def behind(self) -> bool:
+        """Whether something has been written that is not passed on yet."""
+        # In this order: what is in neither place has been passed on.
+        return self.is_alive() and (ready(self._pipe, select.POLLIN, 0) or self._moving.locked())
 
     @property
     def last_line(self) -> str:
@@ -94,6 +124,16 @@ class Pump(threading.Thread):
         return lines[-1][:_REASON_BYTES].decode("utf-8", "replace").strip() if lines else ""
 
 
+def ready(fd: int, event: int, seconds: float | None = None) -> bool:
+    """Wait until a descriptor can be read or written; select knows only those below 1,024."""
+    poll = select.poll()
+    poll.register(fd, event)
+    return bool(poll.poll(None if seconds is None else 1000 * seconds))
+
+
 def _write(data: bytes) -> None:
     while data:
-        data = data[os.write(_STDERR, data) :]
+        try:
+            data = data[os.write(_STDERR, data) :]
+        except BlockingIOError:  # whoever shares it with us does not want it to block
+            ready(_STDERR, select.POLLOUT)

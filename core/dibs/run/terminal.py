@@ -16,14 +16,22 @@ class Terminal:
         self._fd = -1
         self._own = os.getpgrp()
         self._modes: list[Any] | None = None
+        self._asked = 0
+        self._shared = not (os.isatty(0) and os.isatty(1))
+        """Another command of a pipeline may want the keyboard: ours gets it when it asks."""
         self.lent = 0
         """The group that has the foreground now; 0 where it was not lent."""
         with suppress(OSError):
             self._fd = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
 
+    @property
+    def there(self) -> bool:
+        """Whether there is one."""
+        return self._fd >= 0
+
     def lend(self, pgid: int) -> bool:
         """Put the command's group in the foreground, if it is ours to give."""
-        if self._front() not in (self._own, pgid):
+        if not self._may_have(pgid):
             return False
         with suppress(termios.error):
             self._modes = termios.tcgetattr(self._fd)
@@ -58,18 +66,29 @@ class Terminal:
         """
         if self._fd < 0:
             return False
-        number = _stopped_by(pid)
-        if not number:
-            if not self.lent and self._front() == self._own:
-                self._resume(pid)  # brought to the foreground
+        number = stopped_by(pid)
+        if number in (signal.SIGTTIN, signal.SIGTTOU):
+            self._asked = pid
+        elif number:
+            self.stop()
+            self._resume(pid)
             return bool(self.lent)
-        if number not in (signal.SIGTTIN, signal.SIGTTOU):
-            self.take_back(restore=True)
-            _stop()
-            self._resume(pid)
-        elif self._front() in (self._own, pid):
-            self._resume(pid)
+        if (number or not self.lent) and self._may_have(pid):
+            self._resume(pid)  # brought to the foreground
         return bool(self.lent)
+
+    def stop(self) -> None:
+        """Stop as ctrl+z would; without a shell to continue us, the kernel lets it pass."""
+        self.take_back(restore=True)
+        old = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        os.kill(0, signal.SIGTSTP)
+        signal.signal(signal.SIGTSTP, old)
+
+    def _may_have(self, pgid: int) -> bool:
+        """Whether the foreground is ours to give, and for this group."""
+        if self._shared and pgid != self._asked:
+            return False
+        return self._front() in (self._own, pgid)
 
     def _resume(self, pgid: int) -> None:
         self.lend(pgid)
@@ -90,17 +109,10 @@ class Terminal:
         signal.signal(signal.SIGTTOU, old)
 
 
-def _stopped_by(pid: int) -> int:
+def stopped_by(pid: int) -> int:
     """The signal that has just stopped a child; 0 where none has."""
     try:
         found = os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG)
     except ChildProcessError:
         return 0
     return found.si_status if found is not None else 0
-
-
-def _stop() -> None:
-    """Stop as ctrl+z would; without a shell to continue us, the kernel lets it pass."""
-    old = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
-    os.kill(0, signal.SIGTSTP)
-    signal.signal(signal.SIGTSTP, old)

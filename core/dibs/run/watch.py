@@ -58,7 +58,7 @@ class Watch:
         if len(said) == 1:
             self.jobs.pop(claim, None)
             return
-        work, lease = Work(*said[:3]), Lease(*said[3:])
+        work, lease = Work(*said[:4]), Lease(*said[4:])
         if claim not in self.jobs:
             self.jobs[claim] = _Job(work, lease)
         elif self.jobs[claim].ending is None:

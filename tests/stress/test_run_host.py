@@ -1,0 +1,155 @@
+"""`dibs run` and its host: descriptors, threads, pid namespaces, and a moment lost at the start."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.stress.running import DIBS, ENV, Site, alive, ended, events, site, until
+
+PATCHED = "import os, signal, subprocess, sys\nfrom dibs.cli import main\n"
+"""A `dibs` in which something happens that is rare."""
+MAIN = "raise SystemExit(main(sys.argv[1:]))\n"
+NO_THREADS = (
+    "from dibs.run.{module} import {name}\n"
+    'def start(self): raise RuntimeError("can\'t start new thread")\n'
+    "{name}.start = start\n"
+)
+STOPPED = (
+    "from dibs.run.guard import Guard\n"
+    "watch = Guard.watch\n"
+    "def stopped(self, work, lease):\n"
+    "    watch(self, work, lease)\n"
+    "    os.kill(os.getpid(), signal.SIGSTOP)\n"
+    "    subprocess.Popen = None\n"  # whatever starts now does it too late
+    "Guard.watch = stopped\n"
+)
+LOOKING = (
+    "from dibs.run import group\n"
+    "members, looks = group.members, []\n"
+    "def stopped(work):\n"
+    "    looks.append(found := members(work))\n"
+    "    if len(looks) == 3: os.kill(os.getpid(), signal.SIGSTOP)\n"
+    "    return found\n"
+    "group.members = stopped\n"
+)
+APART = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Site]:
+    with site(tmp_path / "board") as found:
+        yield found
+
+
+def patched(place: Site, patch: str, *argv: str) -> subprocess.Popen[bytes]:
+    """A run with a change to its program."""
+    return place.run(*argv, dibs=(sys.executable, "-c", PATCHED + patch + MAIN))
+
+
+def test_a_descriptor_that_the_run_was_given_is_the_commands_too(place: Site) -> None:
+    place.board.add("a")
+    reader, writer = os.pipe()
+    run = place.run(*place.python(f"os.write({writer}, b'through')"), pass_fds=[writer])
+    os.close(writer)
+    with os.fdopen(reader, "rb") as file:
+        assert file.read() == b"through"
+    ended(run, 0)
+
+
+def test_a_run_that_was_given_more_descriptors_than_select_knows_works(place: Site) -> None:
+    place.board.add("a")
+    program = (
+        "import os, resource, sys\n"
+        "hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))\n"
+        "for _ in range(1100): os.set_inheritable(os.dup(0), True)\n"
+        "os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    own = [*DIBS, "-d", str(place.path), "run", "--", "true"]
+    command = [sys.executable, "-c", program, *own]
+    done = subprocess.run(command, env=ENV, timeout=20, capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(("module", "name"), [("telling", "Pump"), ("keeper", "Keeper")])
+def test_a_run_that_gets_no_more_threads_gives_the_claim_back(
+    place: Site, module: str, name: str
+) -> None:
+    place.board.add("a")
+    run = patched(place, NO_THREADS.format(module=module, name=name), *place.python("note('up')"))
+    _, err = ended(run, 2)
+    assert len(err.splitlines()) == 1
+    assert not (place.notes / "up").exists()
+    assert place.state("a").name == "a.f1.available"
+
+
+def test_a_run_that_was_stopped_before_it_started_the_command_past_its_lease_does_not_start_it(
+    place: Site,
+) -> None:
+    place.board.add("a")
+    run = patched(place, STOPPED, "--ttl", "1", "--log-json", "--", "true")
+    until(lambda: Path(f"/proc/{run.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
+    (given,) = until(lambda: place.board.reap().given_back)
+    run.send_signal(signal.SIGCONT)
+    _, err = ended(run, 5)
+    assert events(err)[-1]["event"] in ("lost", "uncertain")
+    assert place.state("a") == given
+
+
+def test_a_run_that_was_stopped_while_it_looked_for_processes_looks_again(place: Site) -> None:
+    place.board.add("a")
+    stubborn = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    left = "if not os.fork():\n  note('up')\n  time.sleep(60)\n"
+    waits = "while not os.path.exists(f'{notes}/up'): time.sleep(0.01)\n"
+    run = patched(place, LOOKING, "--ttl", "2", *place.python(stubborn + left + waits))
+    child = place.pid("up")
+    until(lambda: place.board.reap().given_back)
+    assert not alive(child)
+    run.send_signal(signal.SIGCONT)
+    _, err = ended(run, 5)
+    assert b"cannot be ended" not in err
+
+
+@pytest.fixture
+def apart() -> tuple[str, ...]:
+    """What begins a pid namespace."""
+    if shutil.which("unshare") is None or subprocess.run([*APART, "true"]).returncode:
+        pytest.skip("A PID NAMESPACE WAS NOT TRIED: unshare is not allowed here")
+    return APART
+
+
+def test_the_first_process_of_a_container_buries_what_its_commands_left(
+    place: Site, apart: tuple[str, ...]
+) -> None:
+    place.board.add("a")
+    program = (
+        "for _ in range(8):\n"
+        "    if not os.fork():\n"
+        "        if os.fork(): os._exit(0)\n"
+        "        time.sleep(0.05)\n"
+        "        os._exit(0)\n"
+        "    os.wait()\n"
+        "def states():\n"
+        "    for pid in filter(str.isdigit, os.listdir('/proc')):\n"
+        "        yield open(f'/proc/{pid}/stat').read().rpartition(')')[2].split()[0]\n"
+        "time.sleep(0.2)\n"
+        "while 'Z' in states(): time.sleep(0.01)\n"
+    )
+    first = (*apart, "--mount-proc", *DIBS)
+    run = place.run(*place.python(program), dibs=first)
+    ended(run, 0)
+
+
+def test_a_proc_of_another_pid_namespace_is_refused(place: Site, apart: tuple[str, ...]) -> None:
+    place.board.add("a")
+    _, err = ended(place.run("--", "true", dibs=(*apart, *DIBS)), 1)
+    assert b"/proc" in err
+    assert place.state("a").name == "a.available"
