@@ -37,8 +37,8 @@ class Fleet:
         for name in names:
             (self.path / f"{name}.available").write_text(f"payload of {name}\n")
 
-    def run(self, script: str, **env: str) -> subprocess.CompletedProcess[bytes]:
-        text = f". '{LIBRARY}'\n{script}\n"
+    def run(self, script: str, before: str = "", **env: str) -> subprocess.CompletedProcess[bytes]:
+        text = f"{before}\n. '{LIBRARY}'\n{script}\n"
         variables = {"PATH": self.commands, "DIBS_DIR": str(self.path), "USER": "tester"}
         return subprocess.run(
             [shutil.which(self.program[0]) or "", *self.program[1:], "-c", text],
@@ -55,12 +55,12 @@ class Fleet:
         assert done.returncode == code, done
         return done.stdout.decode("utf-8", "surrogateescape").strip()
 
-    def instead_of_mv(self, script: str) -> None:
-        """Let another `mv` be found first; $MV is the one that was there."""
-        real, folder = shutil.which("mv", path=self.commands), self.path.parent / "first"
+    def instead_of(self, tool: str, script: str) -> None:
+        """Let another such tool be found first; $REAL is the one that was there."""
+        real, folder = shutil.which(tool, path=self.commands), self.path.parent / "first"
         folder.mkdir(exist_ok=True)
-        (folder / "mv").write_text(f"#!/bin/sh\nMV={real}\n{script}\n")
-        (folder / "mv").chmod(0o755)
+        (folder / tool).write_text(f"#!/bin/sh\nREAL={real}\n{script}\n")
+        (folder / tool).chmod(0o755)
         self.commands = f"{folder}:{self.commands}"
 
     def names(self) -> list[str]:

@@ -2,10 +2,13 @@
 
 import os
 import shutil
+import time
 from pathlib import Path
 
+import pytest
+
 from dibs import names
-from tests.core.library import Fleet
+from tests.core.library import SHELLS, Fleet
 
 
 def test_what_waits_in_the_way_is_not_overwritten(fleet: Fleet) -> None:
@@ -22,7 +25,7 @@ def test_what_waits_in_the_way_is_not_overwritten(fleet: Fleet) -> None:
 
 def test_a_lost_reply_is_found_out_by_looking_at_the_names(fleet: Fleet) -> None:
     fleet.offer("a", "b")
-    fleet.instead_of_mv('"$MV" "$@"; echo "mv: Input/output error" >&2; exit 1')
+    fleet.instead_of("mv", '"$REAL" "$@"; echo "mv: Input/output error" >&2; exit 1')
     fleet.sh(
         "claim_task a && return_task && claim_task a && fail_task && claim_task a && done_task"
     )
@@ -33,7 +36,9 @@ def test_an_old_mv_without_options_for_it_does_as_well(fleet: Fleet) -> None:
     """No -T, and -n exits with 1 when it skips."""
     fleet.offer("a")
     script = 'case $1 in -T | --help) echo "mv: bad option" >&2; exit 1 ;; esac\n'
-    fleet.instead_of_mv(script + 'case $1 in -n) [ ! -e "$3" ] || exit 1 ;; esac\nexec "$MV" "$@"')
+    fleet.instead_of(
+        "mv", script + 'case $1 in -n) [ ! -e "$3" ] || exit 1 ;; esac\nexec "$REAL" "$@"'
+    )
     name = fleet.sh("next_task && return_task && next_task").split()[-1]
     assert name.startswith("a.f2.")
     for make in (Path.mkdir, Path.touch):
@@ -46,11 +51,21 @@ def test_an_old_mv_without_options_for_it_does_as_well(fleet: Fleet) -> None:
 
 def test_a_definite_refusal_is_exit_1_and_silence_is_uncertain(fleet: Fleet) -> None:
     fleet.offer("a")
-    fleet.instead_of_mv('echo "mv: cannot move: Permission denied" >&2; exit 1')
+    fleet.instead_of("mv", 'echo "mv: cannot move: Permission denied" >&2; exit 1')
     fleet.sh("next_task", code=1)
-    fleet.instead_of_mv("exit 0")
+    fleet.instead_of("mv", "exit 0")
     fleet.sh("next_task", code=5, DIBS_TTL="1")
     assert fleet.names() == ["a.available"]
+
+
+def test_on_a_full_disk_a_task_is_not_taken_and_a_claim_goes_on(fleet: Fleet) -> None:
+    """Files can be made there, as on a disk without a free block, and nothing be written."""
+    fleet.offer("a", "b")
+    full = "trap '' XFSZ; ulimit -f 0"
+    fleet.sh(f"next_task; {full}; heartbeat && verify_ownership && done_task")
+    fleet.sh(f"{full}; next_task", code=1)
+    assert [n.partition("-")[0] for n in fleet.names()] == ["b.f1.available", "done/a.f1.me"]
+    assert os.listdir(fleet.path / ".dibs/claims") == []
 
 
 HOSTILE = [
@@ -138,3 +153,39 @@ def test_a_board_of_nothing_but_tasks_is_made_ready_with_its_own_mode(fleet: Fle
     for path in (fleet.path / ".dibs").rglob("*"):
         assert path.stat().st_mode & 0o777 == (0o775 if path.is_dir() else 0o664), path
     assert fleet.board().check() == []
+
+
+def test_a_beat_in_the_future_keeps_nobodys_claim_for_ever(fleet: Fleet) -> None:
+    fleet.offer("a")
+    name = fleet.sh("next_task", DIBS_TTL="1")
+    then = time.time() + 1e6
+    os.utime(fleet.path / f".dibs/claims/{name}", (then, then))
+    assert fleet.sh("reap_stale; sleep 2; reap_stale") == ""
+    assert fleet.sh("sleep 1.3; reap_stale") == "a.f1a1.available"
+    assert fleet.board().history("a")[-1].reason == "silent for 0 s, ttl 1 s"
+
+
+@pytest.mark.parametrize(("offset", "code"), [("-10", 1), ("+10", 1), ("+0", 0)])
+def test_a_wrong_clock_is_refused_where_touch_sets_the_only_time(
+    scratch: Path, offset: str, code: int
+) -> None:
+    """As over SFTP: ctime is mtime, a touch has this host's time, a new file the server's."""
+    fleet = Fleet(scratch, SHELLS[0])
+    fleet.offer("a")
+    ctime_is_mtime = 'f=$(printf %s "$2" | tr zZ yY); shift 2; set -- -c "$f" "$@"'
+    fleet.instead_of("stat", f'[ "$1" != -c ] || {{ {ctime_is_mtime}; }}; exec "$REAL" "$@"')
+    fleet.instead_of("touch", f'exec "$REAL" -d "{offset} seconds" "$@"')
+    fleet.sh("next_task", code=code)
+    assert fleet.names()[0].startswith("a.available" if code else "a.f1.")
+
+
+def test_a_thousand_looks_are_soon_gone_through(fleet: Fleet) -> None:
+    fleet.offer("a")
+    fleet.sh("next_task > /dev/null; reap_stale")
+    (looks,) = (fleet.path / ".dibs/witness").glob("*.looks")
+    line = looks.read_text()
+    looks.write_text("".join(line.replace("a.f1.", f"b{n}.f1.") for n in range(2000)) + line)
+    begun = time.monotonic()
+    fleet.sh("reap_stale")
+    assert time.monotonic() - begun < 20
+    assert looks.read_text() == line

@@ -13,8 +13,10 @@
 # exports DIBS_CLAIM (that name), DIBS_ID, DIBS_FENCE and DIBS_PAYLOAD (the file). CLAIM is that
 # name, or the id of $DIBS_CLAIM; $DIBS_CLAIM without it. In $( ) only the name survives: assign it
 # to DIBS_CLAIM. process_loop commits on exit code 0 of its handler and fails the task on any other;
-# with DIBS_POLL=SECONDS it waits for more. release_task commits, because that is what it means in
-# the fleets that this file replaces: they `rm` their claims when they are done.
+# with DIBS_POLL=SECONDS it waits for more. A caller's `set -e` holds in the handler, unless the loop
+# itself is called in a condition. A handler whose claim is lost is not stopped, but cannot commit:
+# verify_ownership tells it. release_task commits, because that is what it means in the fleets that
+# this file replaces: they `rm` their claims when they are done.
 #
 # Exit codes: 0 done, 1 the disk refused, 2 bad input, 3 refused, 4 nothing to take or held,
 # 5 lost or uncertain: stop working.
@@ -33,18 +35,19 @@
 
 dibs_nl='
 '
-dibs_host=$(uname -n) dibs_gid=$(id -g)
+dibs_host=$(command uname -n) dibs_gid=$(command id -g)
 dibs_host=${dibs_host:-localhost}
 # One witness and one journal per host, boot and device, named as dibs names them.
 dibs_tag=$(
+  unset -v b e
   LC_ALL=C
   read -r b < /proc/sys/kernel/random/boot_id
-  b=$(printf %s "$b$(readlink /proc/self/ns/time)" | tr -dc 'A-Za-z0-9')
+  b=$(printf %s "$b$(command readlink /proc/self/ns/time)" | command tr -dc 'A-Za-z0-9')
   e=${b#????????????????????????????????}
   while [ ${#e} -gt 12 ]; do e=${e#?}; done
-  printf '%s-%s%s' "$(printf %.60s "$dibs_host" | tr -c 'A-Za-z0-9' -)" "${b%"${b#????????}"}" "$e"
+  printf '%s-%s%s' "$(printf %.60s "$dibs_host" | command tr -c 'A-Za-z0-9' -)" "${b%"${b#????????}"}" "$e"
 )
-case $(mv --help 2>&1) in *--no-target-directory* | *-[fin]*T]*) dibs_T=-T ;; *) dibs_T= ;; esac
+case $(command mv --help 2>&1) in *--no-target-directory* | *-[fin]*T]*) dibs_T=-T ;; *) dibs_T= ;; esac
 
 claim_task() { dibs_keep claim "$@"; }
 next_task() { dibs_keep next; }
@@ -70,8 +73,11 @@ process_loop() {
     dibs_out=$(dibs_do sweep "$dibs_sweep") && dibs_sweep=$dibs_out
     next_task > /dev/null || dibs_rc=$?
     case $dibs_rc in
-      0) dibs_work "$@" || case $? in 3 | 5) ;; *) return 1 ;; esac ;;
-      4) [ "${DIBS_POLL:-}" ] || return 0; sleep "$DIBS_POLL" || return 2 ;;
+      0)
+        # shellcheck disable=SC3041
+        case $- in *E*) set +E; dibs_work "$@"; set -E ;; *) dibs_work "$@" ;; esac
+        case $dibs_rc in 0 | 3 | 5) ;; *) return 1 ;; esac ;;
+      4) [ "${DIBS_POLL:-}" ] || return 0; command sleep "$DIBS_POLL" || return 2 ;;
       5) ;;
       *) return "$dibs_rc" ;;
     esac
@@ -79,30 +85,53 @@ process_loop() {
 }
 
 # The heartbeats run beside the handler. They end by their pid, with the claim, or when the loop is
-# gone, so that nobody beats for a dead worker.
+# gone, so that nobody beats for a dead worker. SIGKILL, because the caller may ignore the others.
+# The handler is no part of a condition: `set -e` would do nothing in it. The answer is in dibs_rc.
 dibs_work() {
-  read -r dibs_self _ < /proc/self/stat || return
+  IFS= read -r dibs_self < /proc/self/stat || { dibs_rc=1; return; }
+  dibs_self=${dibs_self%% *}
   (dibs_beats "$DIBS_CLAIM" "$dibs_lease") < /dev/null > /dev/null &
-  dibs_pid=$! dibs_rc=0
-  ("$@") || dibs_rc=$?
-  kill "$dibs_pid" 2> /dev/null || :
+  dibs_pid=$!
+  case $- in *e*) dibs_e=-e ;; *) dibs_e=+e ;; esac
+  set +e
+  (set "$dibs_e"; "$@")
+  dibs_rc=$?
+  set "$dibs_e"
+  command kill -KILL "$dibs_pid" 2> /dev/null || :
   wait "$dibs_pid" 2> /dev/null || :
-  if [ "$dibs_rc" = 0 ]; then done_task ""; else fail_task "" "exit code $dibs_rc"; fi
+  set -- "exit code $dibs_rc"
+  if [ "$dibs_rc" = 0 ]; then done_task "" || dibs_rc=$?
+  else dibs_rc=0; fail_task "" "$1" || dibs_rc=$?; fi
 }
 
+# Short naps: what is killed leaves one behind. Files that the caller holds open may be its locks.
 dibs_beats() {
   set +eu
+  dibs_fresh
+  unset IFS
+  exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-
   dibs_lease=$2
-  dibs_nap=$(dibs_do third "$1") || return
   while :; do
-    sleep "$dibs_nap" > /dev/null 2>&1 || sleep 1 > /dev/null 2>&1
-    dibs_parent && [ "$dibs_ppid" = "$dibs_self" ] || return
+    dibs_boot
+    dibs_next=$(((${dibs_lease#* } - boot) * 5 / 12)) # a third of the ttl, or of what is left of it
+    [ "$dibs_next" -ge 25 ] || dibs_next=25
+    dibs_next=$((boot + dibs_next))
+    while [ "$boot" -lt "$dibs_next" ]; do
+      dibs_nap $((dibs_next - boot))
+      dibs_parent && [ "$dibs_ppid" = "$dibs_self" ] || return
+      dibs_boot
+    done
     heartbeat "$1" || [ $? = 1 ] || return
   done
 }
 
+dibs_nap() { # HUNDREDTHS of a second, at most one second
+  [ "$1" -lt 100 ] && command sleep "$(printf 0.%02d "$1")" 2> /dev/null || command sleep 1
+}
+
 dibs_parent() {
-  read -r dibs_ppid < /proc/self/stat && dibs_ppid=${dibs_ppid##*) } || return
+  read -r dibs_ppid < /proc/self/stat || return
+  dibs_beater=${dibs_ppid%% *} dibs_ppid=${dibs_ppid##*) }
   dibs_ppid=${dibs_ppid#* } dibs_ppid=${dibs_ppid%% *}
 }
 
@@ -111,7 +140,7 @@ dibs_keep() {
   dibs_out=$(dibs_do "$@") || return
   DIBS_CLAIM=${dibs_out%%"$dibs_nl"*} dibs_out=${dibs_out#*"$dibs_nl"}
   dibs_lease="$DIBS_CLAIM ${dibs_out%%"$dibs_nl"*}" dibs_out=${dibs_out#*"$dibs_nl"}
-  DIBS_PAYLOAD=${dibs_out%%"/$dibs_nl"*} DIBS_ID=${dibs_out#*"/$dibs_nl"}
+  DIBS_PAYLOAD=${dibs_out%%"/./$dibs_nl"*} DIBS_ID=${dibs_out#*"/./$dibs_nl"}
   DIBS_PAYLOAD=$DIBS_PAYLOAD/$DIBS_CLAIM.claimed DIBS_ID=${DIBS_ID%.}
   DIBS_FENCE=${DIBS_CLAIM#*.f} DIBS_FENCE=${DIBS_FENCE%%[!0-9]*}
   export DIBS_CLAIM DIBS_ID DIBS_FENCE DIBS_PAYLOAD
@@ -121,9 +150,22 @@ dibs_keep() {
 dibs_say() { printf 'dibs: %s\n' "$*" >&2; }
 dibs_die() { dibs_code=$1; shift; dibs_say "$*"; exit "$dibs_code"; }
 
+# Frees a subshell of what its caller made of the short names used here, and of bash's own turns.
+dibs_fresh() {
+  unset -v a after age attempts b beat beaten before boot chance claim code ctime_moves cttl dst \
+    durability e eid err f fence folded folder form found fuzz group here how i id judged key \
+    landed limit line look looks losses m max_attempts mine n name need nonce now owner p part \
+    prio probe pulse r rc reaped record resume round said seen silent skip skipped src start \
+    state stem tag text there torn ttl until value verb wait want where x y yt z zt ||
+    dibs_die 2 "a readonly variable of yours has a name that dibs.sh uses within: give it another"
+  # shellcheck disable=SC3044,SC3047
+  [ -z "${BASH_VERSION:-}" ] || { shopt -u failglob nocasematch; trap - ERR; unset -v GLOBIGNORE; }
+}
+
 # Everything below runs in a subshell of its own, in the board's directory and in the C locale.
 dibs_do() (
   set +eufC
+  dibs_fresh
   IFS=" $(printf '\t')$dibs_nl" LC_ALL=C
   export LC_ALL
   unset CDPATH
@@ -136,7 +178,7 @@ dibs_do() (
 dibs_open() {
   where=${DIBS_DIR:-.}
   case $where in /*) ;; *) where=./$where ;; esac
-  cd "$where" 2> /dev/null || dibs_die 1 "$where: no such directory: give the one with the tasks"
+  command cd "$where" > /dev/null 2>&1 || dibs_die 1 "$where: no such directory: give the one with the tasks"
   dibs_settings
   cttl=$ttl
   [ -z "${DIBS_TTL:-}" ] || { dibs_ttl "$DIBS_TTL" || dibs_die 2 "DIBS_TTL must be 1 to 86400 seconds"; cttl=$r; }
@@ -146,7 +188,7 @@ dibs_open() {
   # shellcheck disable=SC2046
   set -- $(command stat -c '%a %g %D' . 2> /dev/null)
   [ $# = 3 ] && dibs_boot && [ $((1 << 40)) -gt 0 ] || dibs_die 1 "this needs stat -c, /proc/uptime and 64-bit numbers"
-  umask "$(printf %04o $((~0$1 & 0777)))"
+  command umask "$(printf %04o $((~0$1 & 0777)))"
   tag=$dibs_tag-$3 group=$2
   case $1:$2 in [2367]???:* | *:"$dibs_gid") group= ;; esac
   for f in .dibs "done" failed .dibs/claims .dibs/known .dibs/gone .dibs/new .dibs/past .dibs/plain \
@@ -223,12 +265,6 @@ dibs_clock() { dibs_now || dibs_die 1 "$where/$probe cannot be touched"; }
 
 dibs_touch() { # a missing file is not made, a link not followed
   command touch -ch "./$1" 2> /dev/null || { [ ! -L "./$1" ] && command touch -c "./$1" 2> /dev/null; }
-}
-
-dibs_third() {
-  dibs_mine "$1"
-  dibs_record "$stem"
-  printf '%d.%02d\n' $((cttl / 300)) $((cttl / 3 % 100))
 }
 
 dibs_nonce() {
@@ -485,7 +521,21 @@ dibs_learn() { # whether a rename moves ctime here: found out once per host, boo
   ctime_moves=yes
   [ "$(command stat -c '%Z %z' ".dibs/new/$nonce-")" != "$a" ] || ctime_moves=no
   command rm -f ".dibs/new/$nonce-"
+  [ $ctime_moves = yes ] || dibs_compare
   (set -C; printf '%s\n' $ctime_moves > "$f") 2> /dev/null && dibs_own "$f"
+}
+
+dibs_compare() { # where a touch gives a file its only time, that is not a wrong clock's
+  dibs_boot
+  before=$boot
+  (set -C; : > ".dibs/new/$nonce") 2> /dev/null
+  x=$(command stat -c '%Y|%y' ".dibs/new/$nonce") && dibs_centi "${x%%|*}" "${x#*|}" && age=$r &&
+    dibs_touch ".dibs/new/$nonce" && x=$(command stat -c '%Y|%y' ".dibs/new/$nonce") &&
+    dibs_centi "${x%%|*}" "${x#*|}" || dibs_die 1 "$where/.dibs/new cannot be written"
+  command rm -f ".dibs/new/$nonce"
+  dibs_boot
+  age=$((r - age)) x=$((200 + boot - before))
+  [ ${age#-} -le $x ] || dibs_die 1 "beats get this host's time here, $((age / 100)) s off: set the clock (NTP)"
 }
 
 dibs_write_record() { # PATH
@@ -514,13 +564,13 @@ dibs_take() { # NAME VERB: prints the claim and exits, or returns 4 when somebod
   name=$1 verb=$2 stem=$eid.$r.$(printf %.40s "$x")-$nonce
   [ "$ctime_moves" = yes ] || dibs_touch "$name"
   dibs_boot
-  start=$boot x=$((cttl * 4 / 5))
-  [ $x -le 500 ] || x=500
-  dibs_move "$name" "$stem.claimed" any $((start + x)) || return
+  start=$boot limit=$((cttl * 4 / 5))
+  [ $limit -le 500 ] || limit=500
+  dibs_move "$name" "$stem.claimed" any $((start + limit)) || return
   if ! dibs_write_record ".dibs/claims/$stem"; then
     command rm -f ".dibs/claims/$stem"
     dibs_bare $((fence + 1)) "$attempts" "$prio"
-    dibs_move "$stem.claimed" "$eid$r.available" keep $((start + x))
+    dibs_move "$stem.claimed" "$eid$r.available" keep $((start + limit))
     dibs_die 1 "$where/.dibs/claims cannot be written"
   fi
   dibs_boot
@@ -541,7 +591,7 @@ dibs_try() { # take it and end with that, or return when somebody was faster
 
 dibs_answer() {
   dibs_unescape "$eid"
-  printf '%s\n%s\n%s/\n%s.\n' "$1" "$2" "$PWD" "$id"
+  printf '%s\n%s\n%s/./\n%s.\n' "$1" "$2" "$PWD" "$id"
   exit 0
 }
 
@@ -592,6 +642,7 @@ dibs_claim() { # [--resume] ID
     fi
     dibs_looks
     dibs_judge "$stem" && judged=0 || judged=$?
+    looks=$seen$looks
     dibs_keep_looks
     [ "$judged" != 1 ] || continue
     if [ "$judged" = 0 ] && [ "$resume" ] && dibs_json "$owner" && [ "$r" ] &&
@@ -654,6 +705,8 @@ dibs_mine() {
 }
 
 dibs_lost() { # VERB: leaves a trace for operators, and ends
+  # The loop stopped its heartbeats and ended the claim while this one was on its way.
+  [ -z "${dibs_beater:-}" ] || [ -e "/proc/$dibs_beater" ] || exit 5
   [ "${DIBS_OWNER:-}" ] || owner=$folded
   dibs_journal refused "$stem" "" "$owner" "$1"
   dibs_die 5 "$stem is no longer yours; stop"
@@ -710,7 +763,7 @@ dibs_beat() { # CLAIM LEASE: prints the new lease
   done
   dibs_boot
   [ "$boot" -lt "$until" ] || dibs_die 5 "$stem: its lease could not be renewed in time; stop"
-  printf '%s %s\n' "$stem" $((start + cttl * 4 / 5))
+  printf '%s %s\n' "$stem" $((start + cttl * 4 / 5)) 2> /dev/null
 }
 
 dibs_end() { # VERB CLAIM REASON
@@ -759,7 +812,6 @@ dibs_ended() { # VERB DST BY REASON: the one rename that ends the claim in stem
 
 dibs_reap() {
   dibs_learn
-  dibs_looks
   seen=
   for n in *.*.*-*.claimed; do
     [ -e "./$n" ] && dibs_claimed "${n%.claimed}" && [ "$folded" != dibs ] || continue
@@ -798,17 +850,23 @@ dibs_judge() { # STEM: 0 silent for sure, 1 gone, 2 nobody may judge, 4 not yet;
   dibs_facts "$1" || return
   dibs_boot
   look=$boot
-  case $looks in *"$dibs_nl$1 "*" $pulse$dibs_nl"*)
-    x=${looks#*"$dibs_nl$1 "} x=${x%%"$dibs_nl"*}
-    [ "${x#* }" = "$pulse" ] && dibs_number "${x%% *}" 15 && [ "${x%% *}" -le "$before" ] && look=${x%% *} ;;
-  esac
-  looks=$dibs_nl$1\ $look\ $pulse${looks:-$dibs_nl}
+  f=.dibs/witness/$tag.looks x=
+  # grep, because a shell's patterns take minutes over a thousand looks.
+  [ ! -f "$f" ] || [ -L "$f" ] || x=$(command grep -m 1 "^$1 " "$f" 2> /dev/null)
+  if [ "$x" ] && [ "${x%% *}" = "$1" ]; then
+    x=${x#* }
+    [ "${x#* }" = "$pulse" ] && dibs_number "${x%% *}" 15 && [ "${x%% *}" -le "$before" ] && look=${x%% *}
+  fi
   seen=$dibs_nl$1\ $look\ $pulse$dibs_nl$seen
   dibs_clock
-  silent=$((now - beat - fuzz)) wait=$((look + cttl * 4 / 5 + fuzz - before))
-  said="for $(((cttl - silent) / 100)) s more unless it beats"
-  [ $silent -gt "$cttl" ] || return 4
-  said="past its ttl: it may be taken in $((wait / 100 + 1)) s"
+  silent=$((now - beat - fuzz)) wait=$((cttl * 4 / 5)) said="past its ttl"
+  if [ $((beat - now)) -gt 200 ]; then # no age to go by, only the looks
+    silent=0 wait=$((cttl + 200)) said="its beat lies in the future"
+  elif [ $silent -le "$cttl" ]; then
+    said="for $(((cttl - silent) / 100 + 1)) s more unless it beats"
+    return 4
+  fi
+  wait=$((look + wait + fuzz - before)) said="$said: it may be taken in $((wait / 100 + 1)) s"
   [ $wait -le 0 ] || return 4
 }
 
@@ -816,6 +874,7 @@ dibs_give_back() { # STEM, which was just judged
   stem=$1
   dibs_claimed "$stem"
   dibs_failed
-  dibs_ended reap "$dst" "${USER:-${LOGNAME:-$(command id -u)}}@$dibs_host" \
+  x=${USER:-${LOGNAME:-$(command id -un 2> /dev/null)}}
+  dibs_ended reap "$dst" "${x:-$(command id -u)}@$dibs_host" \
     "silent for $((silent / 100)) s, ttl $((cttl / 100)) s"
 }

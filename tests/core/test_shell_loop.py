@@ -1,0 +1,115 @@
+"""The shell library in the scripts of others: their handlers, options, names and open files."""
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.core.library import LIBRARY, SHELLS, Fleet
+from tests.stress.running import marked, until
+
+TOOLS = (
+    "mv rm touch stat tr od awk head tail grep mkdir chgrp sync readlink wc id uname sleep cd kill"
+)
+STRICT = """set -Eeuo pipefail; trap 'exit 9' ERR
+shopt -s failglob; GLOBIGNORE='*.available'
+declare -i n x r i b f; declare -u name stem"""
+
+
+def test_a_handler_that_stops_halfway_under_errexit_commits_nothing(fleet: Fleet) -> None:
+    fleet.offer("a")
+    assert fleet.sh("set -e; h() { false; echo went on; }; process_loop h; echo $-")[0] != "w"
+    assert fleet.names()[0].startswith("failed/a.f5a5.")
+
+
+@pytest.mark.parametrize("fields", ["\n\t", ""], ids=["strict", "none"])
+def test_the_loop_beats_whatever_separates_the_callers_fields(scratch: Path, fields: str) -> None:
+    fleet = Fleet(scratch, SHELLS[0])
+    fleet.offer("a")
+    beaten = 'stat -c %y "$DIBS_DIR/.dibs/claims/$DIBS_CLAIM"'
+    handler = f"h() {{ {beaten}; sleep 0.8; {beaten}; }}"
+    before, after = fleet.sh(f"IFS='{fields}'; {handler}; process_loop h", DIBS_TTL="1").split("\n")
+    assert before != after
+
+
+def test_a_loop_ends_where_its_caller_ignores_signals(fleet: Fleet) -> None:
+    fleet.offer("a")
+    fleet.sh("trap '' TERM HUP INT; process_loop true")
+    assert fleet.names()[0].startswith("done/a.f1.")
+
+
+def test_a_loop_leaves_neither_processes_nor_open_files_behind(fleet: Fleet) -> None:
+    fleet.offer("a")
+    pipe = fleet.path.parent / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    fleet.sh(f"exec 9> '{pipe}'; process_loop sleep 0.2", DIBS_TTL="60")
+    assert os.read(reader, 1) == b""  # a writer that is left would block it
+    os.close(reader)
+    claim = fleet.names()[0].removeprefix("done/")
+    until(lambda: not marked(claim), 5)
+
+
+def test_a_beat_that_its_loop_overtakes_is_no_old_holder(fleet: Fleet) -> None:
+    fleet.offer("a")
+    fleet.instead_of("touch", 'case $2 in */claims/*) sleep 1 ;; esac; exec "$REAL" "$@"')
+    done = fleet.run("process_loop sleep 1; sleep 1.2", DIBS_TTL="1.8")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert [e.verb for e in fleet.board().history("a")] == ["claim", "done"]
+
+
+def test_aliases_and_functions_named_like_the_tools_are_not_used(fleet: Fleet) -> None:
+    fleet.offer("a", "b")
+    functions = f'for t in {TOOLS}; do eval "$t() {{ echo pwned; return 3; }}"; done'
+    fleet.sh("next_task && done_task", before=functions)
+    aliases = "alias mv='mv -i' rm='rm -i' cd='echo' id='echo' sleep='echo' kill='echo'"
+    fleet.sh("process_loop true", before=aliases)
+    assert [n[:9] for n in fleet.names()] == ["done/a.f1", "done/b.f1"]
+    assert {e.by for e in fleet.board().journal.read()} == {"me"}
+
+
+def test_a_readonly_variable_in_the_way_is_told_and_nothing_is_done(fleet: Fleet) -> None:
+    fleet.offer("a")
+    done = fleet.run("readonly owner=bob; (next_task)")
+    assert done.returncode == 2
+    assert b"owner" in done.stderr
+    assert fleet.names() == ["a.available"]
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+def test_what_bash_scripts_turn_on_does_no_harm(scratch: Path) -> None:
+    fleet = Fleet(scratch, ["bash"])
+    fleet.offer("a", "b")
+    script = "next_task; heartbeat; reap_stale; done_task; h() { [ $DIBS_ID = c ]; }"
+    fleet.sh(f"{script}; process_loop h; reap_stale", before=STRICT)
+    assert [n[:11] for n in fleet.names()] == ["done/a.f1.m", "failed/b.f5"]
+
+
+def test_a_path_with_newlines_is_the_payloads(fleet: Fleet) -> None:
+    path = fleet.path.parent / "\nnew\n/\nline\n"
+    path.mkdir(parents=True)
+    (path / "a.available").write_text("payload")
+    script = 'next_task > /dev/null; cat "$DIBS_PAYLOAD"; echo ",$DIBS_ID"'
+    assert fleet.sh(script, DIBS_DIR=str(path)) == "payload,a"
+
+
+def test_the_example_of_the_page_runs_as_it_stands(fleet: Fleet) -> None:
+    page = (LIBRARY.parents[2] / "CLI.md").read_text()
+    (example,) = re.findall(r"^```shell\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    fleet.path.rename(fleet.path.parent / "tasks")
+    fleet.path = fleet.path.parent / "tasks"
+    fleet.offer("a")
+    fleet.sh("", before=example.replace("/path/to/dibs.sh", str(LIBRARY)))
+    assert fleet.names()[0].startswith("done/a.f1.me-")
+    assert (fleet.path.parent / "out-a-1").read_text() == "payload of a\n"
+
+
+def test_every_short_name_within_is_freed_of_what_the_caller_made_of_it() -> None:
+    text = re.sub(r"^\s*#.*$", "", LIBRARY.read_text(), flags=re.MULTILINE)
+    used = set(re.findall(r"(?:^|[\s;({&|])([a-z]\w*)=", text)) | set(
+        re.findall(r"for (\w+) in", text)
+    )
+    freed = text.partition("dibs_fresh() {\n  unset -v ")[2].partition("||")[0].split()
+    assert {n for n in used if not n.startswith("dibs_")} - {"names"} <= set(freed)
