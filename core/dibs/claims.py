@@ -146,13 +146,7 @@ class Claim:
 
     def verify(self) -> None:
         """Return only if the claim is still the caller's and its lease runs."""
-        if self._store.port.boottime() >= self._until():
-            raise self._too_late("its lease was not renewed in time; stop", "verify")
-        here = self._store.look(self.task.name)
-        if here is None:
-            raise Uncertain(f"{self.name}: the disk does not answer; stop")
-        if not here:
-            raise self._lost("verify")
+        self._prove("verify")
 
     def done(self) -> Task:
         """The work is finished: this rename is the commit point."""
@@ -169,8 +163,17 @@ class Claim:
     def release(self, reason: str = "") -> Task:
         """Give it back as it was; this is no attempt. A lease that has ended is not one's own."""
         if self.task.state == HELD:
-            self.verify()
+            self._prove("release")
         return self._end("release", handed_back(self.task, self.task.attempts), reason)
+
+    def _prove(self, verb: str) -> None:
+        if self._store.port.boottime() >= self._until(verb):
+            raise self._too_late("its lease was not renewed in time; stop", verb)
+        here = self._store.look(self.task.name)
+        if here is None:
+            raise Uncertain(f"{self.name}: the disk does not answer; stop")
+        if not here:
+            raise self._lost(verb)
 
     def _end(self, verb: str, dst: str, reason: str = "") -> Task:
         ended = self._store.shift(self.task, dst, verb, self.record.owner, reason, self.deadline)
@@ -196,7 +199,7 @@ class Claim:
             store.drop(draft)
             raise
 
-    def _until(self) -> int:
+    def _until(self, verb: str = "beat") -> int:
         """When this claim's lease ends for its owner.
 
         A process that did not make the claim has no deadline of its own: it reads the age from
@@ -212,9 +215,9 @@ class Claim:
         except (OSError, StorageError) as error:
             raise Uncertain(f"{self.name}: the disk does not answer: {error}; stop") from error
         if facts is None:
-            raise self._lost()
+            raise self._lost(verb)
         if facts.expired(now):
-            self._leave_trace("beat")
+            self._leave_trace(verb)
             raise Lost(
                 f"{self.name} expired {facts.age(now) - facts.ttl:.0f} s ago; stop, claim it anew",
                 self.name,

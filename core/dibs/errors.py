@@ -7,7 +7,7 @@ DibsError                 everything below; `str(error)` is one line that says w
 │   ├── Changed           the exact name is gone; `now` says what is there instead
 │   ├── Exists            the id, or the name it would need, is already taken
 │   └── UnknownId         no task or lock of that id
-├── Held                  somebody has it: `owner`, `remaining`, `metadata`            (exit 4)
+├── Held                  somebody has it: `owner`, `remaining`, `retry`, `metadata`   (exit 4)
 ├── Stop                  the caller must stop working on this claim                   (exit 5)
 │   ├── Lost              the claim is no longer the caller's
 │   └── Uncertain         nobody can tell in time whether it still is
@@ -71,18 +71,28 @@ class UnknownId(Refused):
 
 
 class Held(DibsError):
-    """Somebody else has it, until `remaining` seconds from now unless they beat."""
+    """Somebody else has it, until `remaining` seconds from now unless they beat.
+
+    `retry`: after how many seconds to ask again, which is later where nobody vouches for the clock.
+    """
 
     exit_code = 4
 
     def __init__(
-        self, message: str, task: Task, owner: str, remaining: float, metadata: str
+        self,
+        message: str,
+        task: Task,
+        owner: str,
+        remaining: float,
+        metadata: str,
+        retry: float = 0.0,
     ) -> None:
-        super().__init__(message, task, owner, remaining, metadata)
+        super().__init__(message, task, owner, remaining, metadata, retry)
         self.task = task
         self.owner = owner
         self.remaining = remaining
         self.metadata = metadata
+        self.retry = max(1.0, remaining, retry)
 
 
 class Stop(DibsError):

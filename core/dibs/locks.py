@@ -50,7 +50,7 @@ def acquire(store: Store, ident: str, terms: Terms, lease: str = "") -> Claim:
             continue
         task = only(ident, found)
         if task.kind == "task":
-            raise BadName(f"{ident!a} is a task on this board; use another name for the lock")
+            raise _no_lock(ident)
         if task.state == HELD:
             mine = _own(store, task, terms)
             if mine is not None:
@@ -73,6 +73,8 @@ def resume(store: Store, ident: str, terms: Terms, exact: str = "") -> Claim:
         old = attach(store, exact).task
         if ident and old.id != ident:
             raise BadName(f"{exact} is not a claim of {ident!a}")
+    elif not ident:
+        raise BadName("whose is it? `dibs ls owner=O` lists what O holds: give its id or its name")
     else:
         held = [t for t in store.find(ident, ended=False) if t.live and t.claim and not t.take]
         mine = [t for t in held if _owner(store, t) == terms.owner]
@@ -85,7 +87,7 @@ def resume(store: Store, ident: str, terms: Terms, exact: str = "") -> Claim:
         old = only(ident, mine)
         facts = facts_of(store, old)
         if facts is not None and janitor.patience(store, facts, now) > 0:
-            raise held_by(store, facts, f"resume with its exact name {old.stem}, or wait")
+            raise held_by(store, facts, f", or resume with its exact name {old.stem}")
     claim = take(store, old, terms, "resume")
     if claim is None:
         raise store.changed(old.name, old.id, "somebody took it meanwhile, or the answer was lost")
@@ -95,10 +97,12 @@ def resume(store: Store, ident: str, terms: Terms, exact: str = "") -> Claim:
 
 def status(store: Store, ident: str) -> Status:
     """Who holds a lock and for how long; an unknown name is free."""
-    found = [t for t in store.find(ident, ended=False) if t.kind == "lock"]
+    found = list(store.find(ident, ended=False))
     if not found:
         return Status(None, held=False)
     task = only(ident, found)
+    if task.kind == "task":
+        raise _no_lock(ident)
     facts = facts_of(store, task) if task.state == HELD else None
     if facts is None:
         return Status(task, held=False)
@@ -116,13 +120,24 @@ def only(ident: str, found: list[Task]) -> Task:
 
 
 def held_by(store: Store, facts: Facts, hint: str = "") -> Held:
-    """The answer to everybody but the holder."""
+    """The answer to everybody but the holder: how long it has left, and when to ask again."""
     task, record = facts.task, facts.record or Record()
-    owner = facts.owner
-    remaining = facts.ttl - facts.age(store.clock.now_or_newest(facts.beat)[0])
-    until = f"for {remaining:.0f} s more unless it beats" if remaining > 0 else "past its ttl"
-    text = f"{task.id!a} is held by {owner!a} {until}; {hint or 'try again then'}"
-    return Held(text, task, owner, max(0.0, remaining), record.metadata)
+    now = store.clock.now_or_newest(facts.beat)[0]
+    remaining = max(0.0, facts.ttl - facts.age(now))
+    wait = janitor.patience(store, facts, now)
+    store.clock.settle(whole=False)  # whoever asks again may be a new process
+    until = f"for {remaining:.0f} s more unless it beats; try again then"
+    if not remaining:
+        doubt = "nobody can vouch for the clock yet: " if wait else ""
+        until = f"past its ttl; {doubt}try again in {max(1.0, wait):.0f} s"
+    text = f"{task.id!a} is held by {facts.owner!a} {until}{hint}"
+    return Held(text, task, facts.owner, remaining, record.metadata, wait)
+
+
+def _no_lock(ident: str) -> BadName:
+    return BadName(
+        f"{ident!a} is a task on this board: `dibs show` tells of it; a lock needs another name"
+    )
 
 
 def _again(store: Store, ident: str, terms: Terms, lease: str) -> Claim:
@@ -154,7 +169,7 @@ def _publish(store: Store, ident: str) -> None:
         if not found:
             raise Exists(f"{ident!a} was known here and has vanished: `dibs forget` frees the name")
         if found[0].kind == "task":
-            raise BadName(f"{ident!a} is a task on this board; use another name for the lock")
+            raise _no_lock(ident)
 
 
 def _own(store: Store, task: Task, terms: Terms) -> Claim | None:
@@ -176,12 +191,9 @@ def _take_over(store: Store, task: Task) -> None:
     facts = facts_of(store, task)
     if facts is None:
         return
-    wait = janitor.patience(store, facts, now)
+    if janitor.patience(store, facts, now) > 0:
+        raise held_by(store, facts)
     store.clock.settle(whole=False)
-    if wait > 0:
-        late = facts.expired(now)
-        hint = f"nobody can vouch for the clock yet: try again in {wait:.0f} s" if late else ""
-        raise held_by(store, facts, hint)
     janitor.give_back(store, facts, now)
 
 

@@ -54,20 +54,21 @@ def test_each_verb_has_its_own_trace(place: Place) -> None:
 
 def test_another_process_that_comes_back_leaves_a_trace_of_its_own(place: Place) -> None:
     claim = lost(place)
-    for verb in ("beat", "done"):
+    for verb in ("beat", "verify", "done"):
         with pytest.raises(dibs.Lost):
             getattr(place.another()[0].attach(claim.name), verb)()
-    assert [event.reason for event in traces(place.board)] == ["beat", "done"]
+    assert [event.reason for event in traces(place.board)] == ["beat", "verify", "done"]
 
 
-def test_a_beat_of_a_lease_that_has_ended_leaves_a_trace(place: Place) -> None:
+@pytest.mark.parametrize("verb", ["beat", "verify"])
+def test_who_comes_back_to_a_lease_that_has_ended_leaves_a_trace(place: Place, verb: str) -> None:
     place.board.add("x")
     claim = place.board.claim("x", ttl=100)
     assert claim is not None
     place.world.advance(130)
     with pytest.raises(dibs.Lost):
-        place.board.attach(claim.name).beat()
-    assert [event.src for event in traces(place.board)] == [claim.name]
+        getattr(place.board.attach(claim.name), verb)()
+    assert [(e.src, e.reason) for e in traces(place.board)] == [(claim.name, verb)]
 
 
 @pytest.mark.parametrize("verb", ["beat", "verify"])

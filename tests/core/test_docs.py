@@ -142,6 +142,20 @@ def test_the_command_lines_examples_run_as_they_stand(env: dict[str, str]) -> No
     assert [(work / f"out-{name}-1").read_text() for name in "ab"] == ["a\n", "b\n"]
 
 
+def test_the_janitors_lines_run_with_the_little_that_cron_gives(env: dict[str, str]) -> None:
+    home = env["HOME"]
+    (table,) = re.findall(r"^```\n(PATH=.*?)^```$", CLI, re.DOTALL | re.MULTILINE)
+    for real, there in (("/usr/local", home), ("/srv", home), ("/var/lib/node_exporter", home)):
+        table = table.replace(real, there)
+    path, *lines = table.splitlines()
+    (Path(home) / "tasks").mkdir()
+    for line in lines:
+        command = ["env", "-i", f"HOME={home}", path, "sh", "-c", line.split(maxsplit=5)[5]]
+        done = subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=30)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), done
+    assert "dibs_tasks" in (Path(home) / "dibs.prom").read_text()
+
+
 def test_the_agents_examples_run_as_they_stand(env: dict[str, str]) -> None:
     task, supervised, lease = fences(AGENTS, "sh")
     out = run(env, "\n".join([task, supervised, lease]))

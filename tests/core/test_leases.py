@@ -110,6 +110,13 @@ def test_the_very_same_process_again_is_acquired(command: Command) -> None:
     assert told(command, "acquire", "door", "--pid", "1", code=4)["status"] == "held"
 
 
+def test_a_lease_whose_name_begins_with_a_dash_is_taken_again_by_its_name(command: Command) -> None:
+    first = told(command, "acquire", "--", "-rf")
+    assert told(command, "acquire", "--lease", first["claim"], "--", "-rf") == first
+    new = told(command, "acquire", "--resume", first["claim"], "--", "-rf")
+    assert (new["id"], new["fence"]) == ("-rf", 2)
+
+
 def test_a_lease_that_is_over_is_not_the_same_again(place: Place) -> None:
     lease = place.board.acquire("door", ttl=10)
     place.world.advance(11)
@@ -192,3 +199,14 @@ def test_resume_on_the_command_line(command: Command, verb: str) -> None:
     assert (new["fence"], new["status"]) == (2, old["status"])
     assert told(command, "verify", old["claim"], code=5)["status"] == "lost"
     assert told(command, verb, "a", "--owner", "me", "--resume", old["claim"], code=3)["now"]
+
+
+def test_resume_waits_as_long_as_it_is_told_for_the_old_self_to_expire(command: Command) -> None:
+    told(command, "acquire", "a", "--owner", "me", "--ttl", "2")
+    again = ("acquire", "a", "--owner", "me", "--resume")
+    assert told(command, *again, code=4)["retry"]
+    assert told(command, *again, "--wait", "20")["fence"] == 2
+
+
+def test_resume_of_nothing_tells_how_to_find_what_to_name(command: Command) -> None:
+    assert "dibs ls owner=" in command("claim", "--owner", "me", "--resume", code=2)

@@ -8,6 +8,7 @@ import signal
 import pytest
 
 import dibs
+from dibs.cli.refusal import fields
 from tests.core.leases import told
 from tests.core.test_cli import Command
 from tests.core.tools import Place, in_child
@@ -70,14 +71,17 @@ def test_release_of_what_is_not_ones_own_is_refused_with_one_code_and_changes_no
     assert before | {"age": 0, "remaining": 0} == after | {"age": 0, "remaining": 0}
 
 
-def test_release_of_a_lease_that_is_over_is_refused_even_if_nobody_took_it(
+def test_release_and_renewal_of_a_lease_that_is_over_are_refused_even_if_nobody_took_it(
     command: Command,
 ) -> None:
     lease = told(command, "acquire", "door", "--ttl", "1")["claim"]
     while told(command, "status", "door")["remaining"]:
         pass
-    assert told(command, "release", lease, code=5)["status"] == "lost"
+    for verb in ("release", "renew", "beat"):
+        assert told(command, verb, lease, code=5)["status"] == "lost"
     assert told(command, "ls")["state"] == "stale"
+    tried = [line.split()[8] for line in command("log").splitlines() if " refused " in line]
+    assert tried == ["release", "beat", "beat"]
 
 
 def test_an_expired_lease_is_acquired_at_once_by_the_next_with_no_sweeper(place: Place) -> None:
@@ -92,16 +96,30 @@ def test_an_expired_lease_is_acquired_at_once_by_the_next_with_no_sweeper(place:
         old.release()
 
 
+@pytest.mark.parametrize("verb", ["acquire", "claim", "resume"])
 def test_where_nobody_can_vouch_for_the_clock_the_answer_says_how_long_to_wait(
-    place: Place,
+    place: Place, verb: str
 ) -> None:
-    place.board.acquire("door", ttl=100)
+    def ask() -> dibs.Claim:
+        claim: dibs.Claim = getattr(place.another()[0], verb)("door", owner="me", ttl=100)
+        return claim
+
+    if verb == "claim":
+        place.board.add("door")
+    if verb == "resume":
+        place.board.acquire("door", owner="me", ttl=100)
+    else:
+        ask()
     place.world.step(150)  # the file system's clock alone
-    other = place.another()[0]
-    with pytest.raises(dibs.Held, match=r"vouch for the clock yet: try again in \d+ s"):
-        other.acquire("door")
-    place.world.advance(81)
-    assert other.acquire("door").fence == 2
+    for wait in (80, 50, 20):
+        with pytest.raises(
+            dibs.Held, match=f"vouch for the clock yet: try again in {wait} s"
+        ) as held:
+            ask()
+        assert held.value.retry == pytest.approx(wait, abs=0.5)
+        assert fields(held.value)["retry"] == round(held.value.retry, 3)
+        place.world.advance(30)
+    assert ask().fence == 2
 
 
 def test_fences_only_grow_over_releases_expiries_restarts_and_kill_9(place: Place) -> None:

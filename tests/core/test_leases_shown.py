@@ -55,12 +55,19 @@ def test_the_status_of_an_unknown_name_is_free_not_an_error(command: Command) ->
     assert command("status", "door") == "free"
 
 
+def test_the_status_of_a_task_is_not_said_to_be_free(command: Command) -> None:
+    command("add", "a")
+    for _ in range(2):
+        assert "dibs show" in command("status", "a", code=2)
+        command.run("claim")
+
+
 def test_leases_are_listed_by_state_and_prefix_and_marked_as_locks(command: Command) -> None:
-    for name in ("deploy/a", "deploy/b", "nightly"):
+    for name in ("deploy/a", "deploy/b", "old/deploy/c", "nightly"):
         told(command, "acquire", name)
     command("release", told(command, "acquire", "deploy/c")["claim"])
     command("add", "deploy/task")
-    done = command.run("--json", "ls", "--state", "held", "id~deploy/")
+    done = command.run("--json", "ls", "--state", "held", "id^=deploy/")
     found = [json.loads(line) for line in done.stdout.splitlines()]
     assert [row["id"] for row in found] == ["deploy/a", "deploy/b"]
     assert {(row["kind"], row["state"]) for row in found} == {("lock", "held")}

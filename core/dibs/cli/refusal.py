@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
+from dibs.cli import mute
 from dibs.errors import DibsError, Held
 
 if TYPE_CHECKING:
@@ -13,10 +15,13 @@ if TYPE_CHECKING:
 
 def tell(voice: Voice, error: DibsError) -> int:
     """Say why nothing was done and what is there now."""
-    if voice.json:
-        voice.result("", fields(error))
-    else:
-        voice.words(str(error))
+    try:
+        if voice.json:
+            voice.result("", fields(error))
+        sys.stdout.flush()
+    except OSError:  # the code says it all the same
+        mute(1)
+    voice.words(str(error))
     return error.exit_code
 
 
@@ -30,7 +35,7 @@ def fields(error: DibsError) -> dict[str, object]:
             "owner": error.owner,
             "fence": error.task.fence,
             "remaining": round(error.remaining, 3),
-            "retry": round(max(1.0, error.remaining), 3),
+            "retry": round(error.retry, 3),
             "metadata": error.metadata,
         }
     now: tuple[Task, ...] | None = getattr(error, "now", None)

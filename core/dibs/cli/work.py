@@ -63,7 +63,8 @@ def _get(board: Board, take: Callable[[], Claim | None], seconds: float) -> Clai
 
 def _resumed(voice: Voice, board: Board, args: argparse.Namespace, terms: dict[str, Any]) -> int:
     name = args.resume or getattr(args, "lease", "")
-    found = board.resume(args.id or "", name=name, **terms)
+    found = _get(board, lambda: board.resume(args.id or "", name=name, **terms), args.wait)
+    assert found is not None
     say_claim(voice, "acquired" if found.task.state == "held" else "claimed", found)
     return 0
 
