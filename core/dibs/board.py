@@ -15,6 +15,7 @@ from dibs.host import Host, Process, this_host
 from dibs.journal import unanswered
 from dibs.later import Later
 from dibs.names import AVAILABLE, Task
+from dibs.place import located, made
 from dibs.queue import Queue
 from dibs.settings import Settings, dump
 from dibs.store import TOML, Store
@@ -29,7 +30,6 @@ else:
     _LATER = ("acts", "checkup", "entries", "evidence", "lists", "unwritten", "view")
     acts, checkup, entries, evidence, lists, unwritten, view = (Later(f"dibs.{m}") for m in _LATER)
 
-_STICKY = 0o1000
 Found = TypeVar("Found")
 
 
@@ -39,11 +39,9 @@ def open(path: str | os.PathLike[str], *, create: bool = False, read_only: bool 
     With `create` the directory and its settings are made where they are missing. With `read_only`
     whatever would change the board is refused with `ReadOnly`; only its clock is touched.
     """
-    root = os.path.abspath(os.fspath(path))
-    if "\0" in root:
-        raise BoardMissing("a path cannot hold a NUL: give the directory that holds the tasks")
+    root = located(path)
     if create and not read_only:
-        _make(root)
+        made(root)
     store = Store(unwritten.Unwritten(root) if read_only else Disk(root), this_host())
     try:
         store.open()
@@ -336,18 +334,3 @@ class Board:
         spent = port.boottime() - start
         self._swept = start + max(int(self.settings.ttl / 4 * 1e9), 20 * spent)
         return bool(given)
-
-
-def _make(root: str) -> None:
-    try:
-        os.makedirs(root, exist_ok=True)
-        mode = os.stat(root).st_mode
-    except FileExistsError:
-        raise NotABoard(f"{root} is not a directory: give another path") from None
-    except OSError as error:
-        raise BoardMissing(f"{root} cannot be made: {error.strerror}") from error
-    if mode & _STICKY:
-        raise NotABoard(
-            f"{root} is sticky, so nobody could move another user's task: chmod -t it, "
-            "or use a folder of its own"
-        )

@@ -7,12 +7,13 @@ each other: after two losses a claimant goes on in another slice of the head.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from dibs import names
 from dibs.beside import carriers, good_until
-from dibs.names import DEFAULT_PRIORITY, Task
+from dibs.names import AVAILABLE, DEFAULT_PRIORITY, Task
 
 if TYPE_CHECKING:
     from dibs.store import Store
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 HEAD = 4096
 SLICE = 64
 LOSSES = 2
+_bare = re.compile(r"[A-Za-z0-9_-]{1,120}\.available").fullmatch
 _priority = re.compile(r"\.f[0-9]+(?:a[0-9]+)?p([0-9])\.available").search
 
 
@@ -107,5 +109,9 @@ def _priority_of(name: str) -> int:
 
 def doubled(listed: list[str], name: str) -> bool:
     """Whether a sorted listing holds another name of the same id: then neither is claimed."""
+    if _bare(name):  # most are, and their neighbours tell
+        at = bisect_left(listed, begin := name[: -len(AVAILABLE)])
+        if listed[at] == name and not any(n.startswith(begin) for n in listed[at + 1 : at + 2]):
+            return False
     task = names.read(name)
     return task is None or any(other.name != name for other in carriers(listed, task.id))

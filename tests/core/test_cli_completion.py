@@ -134,7 +134,35 @@ def test_bash_and_zsh_complete_verbs_options_and_claims(prompt: Prompt, command:
     assert claim is not None
     assert prompt.complete("dibs verif") == "dibs verify"
     assert prompt.complete("dibs add --prio") == "dibs add --priority"
+    assert prompt.complete("dibs show ta") == "dibs show task-7"
     assert prompt.complete("dibs done ta") == f"dibs done {claim.name}"
+
+
+def test_bash_and_zsh_complete_on_the_board_that_the_line_names(
+    prompt: Prompt, command: Command
+) -> None:
+    settle(other := command.path.with_name("other"))
+    board = dibs.open(other)
+    board.add("v1.2")
+    board.add("v1.3")
+    assert prompt.complete(f"dibs -d {other} verif") == f"dibs -d {other} verify"
+    assert prompt.complete(f"dibs --json --dir={other} show v1.2").endswith("show v1.2")
+    assert prompt.complete(f"dibs -d {other} park v") == f"dibs -d {other} park v1=2E"
+    assert prompt.complete("dibs park -d ../other v1=2E2") == (
+        "dibs park -d ../other v1=2E2.available"
+    )
+
+
+FOUL = ["a$(touch foul)", "b`touch foul`", "*(e:touch foul:)", "c d", "e;f", "g'h"]
+
+
+def test_bash_and_zsh_neither_run_nor_expand_an_id(prompt: Prompt, command: Command) -> None:
+    board = dibs.open(command.path)
+    for ident in FOUL:
+        board.add(ident)
+        begin = ident[0].replace("*", r"\*")
+        assert prompt.complete(f"dibs show {begin}") == f"dibs show {ident}"
+    assert not (command.path / "foul").exists()
 
 
 def test_fish_completes_the_options_of_run(fish: Callable[[str], set[str]]) -> None:
@@ -160,3 +188,23 @@ def test_fish_completes_verbs_options_and_claims(
     assert fish("dibs verif") == {"verify"}
     assert "--priority" in fish("dibs add --prio")
     assert fish("dibs done ta") == {claim.name}
+
+
+def test_fish_completes_on_the_board_that_the_line_names(
+    fish: Callable[[str], set[str]], command: Command
+) -> None:
+    settle(other := command.path.with_name("other"))
+    dibs.open(other).add("far")
+    assert fish(f"dibs -d {other} verif") == {"verify"}
+    assert fish(f"dibs --json --dir={other} show fa") == {"far"}
+    assert fish("dibs show -d ../other fa") == {"far"}
+
+
+def test_fish_neither_runs_nor_expands_an_id(
+    fish: Callable[[str], set[str]], command: Command
+) -> None:
+    board = dibs.open(command.path)
+    for ident in FOUL:
+        board.add(ident)
+    assert fish("dibs show ") >= set(FOUL)
+    assert not (command.path / "foul").exists()

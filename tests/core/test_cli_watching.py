@@ -274,31 +274,6 @@ def test_the_shells_understand_the_completion(command: Command, shell: str) -> N
     assert (checked.returncode, checked.stderr) == (0, "")
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="THE COMPLETION OF bash WAS NOT TRIED")
-def test_bash_completes_verbs_options_ids_and_claims(command: Command, board: dibs.Board) -> None:
-    board.add("task-7")
-    claim = board.claim("task-7")
-    assert claim is not None
-    binaries = command.path.parent / "bin"
-    binaries.mkdir()
-    (binaries / "dibs").write_text(f'#!/bin/sh\nexec {sys.executable} -m dibs "$@"\n')
-    (binaries / "dibs").chmod(0o755)
-    script = command.run("completion", "bash").stdout.decode()
-    env = command.env | {"DIBS_DIR": str(command.path), "PATH": f"{binaries}:/usr/bin:/bin"}
-
-    def completed(*words: str) -> list[str]:
-        line = f"COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}; _dibs"
-        text = f"{script}\n{line}\nprintf '%s\\n' \"${{COMPREPLY[@]}}\""
-        done = subprocess.run(["bash", "-c", text], env=env, capture_output=True, text=True)
-        assert (done.returncode, done.stderr) == (0, "")
-        return done.stdout.split()
-
-    assert completed("dibs", "cl") == ["claim"]
-    assert completed("dibs", "show", "ta") == ["task-7"]
-    assert completed("dibs", "done", "ta") == [claim.name]
-    assert "--priority" in completed("dibs", "add", "--p")
-
-
 def test_paths_say_where_everything_lies_and_why(command: Command) -> None:
     rows = {
         row["key"]: row

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from dibs.errors import DibsError
+
+if TYPE_CHECKING:
+    from argparse import Namespace
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -17,24 +23,58 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal may not know every character
             stream.reconfigure(errors="backslashreplace")
-    from dibs.cli.grammar import parse
+    try:
+        code = _run(argv)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        mute(1)
+        return 0
+    except OSError as error:
+        from dibs.cli.say import complain
+
+        mute(1)
+        where = error.filename or "standard output"
+        complain(f"{where}: {error.strerror}: look at what was done before you try again")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _run(argv: list[str]) -> int:
+    """The exit code of one verb, of help, or of bad usage."""
     from dibs.cli.say import Voice
 
-    args = parse(argv)
+    try:
+        args = _parsed(argv)
+    except SystemExit as end:
+        return int(end.code or 0)
     voice = Voice(json=args.json)
     try:
         code: int = args.run(voice, args)
-        sys.stdout.flush()
         return code
     except DibsError as error:
         from dibs.cli.refusal import tell
 
         return tell(voice, error)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return 0
-    except KeyboardInterrupt:
-        return 130
+
+
+def _parsed(argv: list[str]) -> Namespace:
+    """The arguments, and the verb's own modules with them: nothing of it is ever garbage."""
+    from dibs.cli.grammar import parse
+
+    gc.disable()
+    try:
+        return parse(argv)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def mute(fd: int) -> None:
+    """Let what a standard stream still holds go nowhere, where it would fail again at the end."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), fd)
 
 
 def open_stdio() -> None:

@@ -6,8 +6,8 @@ import argparse
 from typing import TYPE_CHECKING
 
 from dibs.board import Board, open
-from dibs.entries import entry
 from dibs.errors import BadName, NotExact
+from dibs.place import located
 
 if TYPE_CHECKING:
     from dibs.claims import Claim
@@ -18,7 +18,15 @@ if TYPE_CHECKING:
 
 def board_of(args: argparse.Namespace, *, create: bool = False) -> Board:
     """The board that the command was pointed at."""
-    return open(args.dir, create=create)
+    return open(place(args), create=create)
+
+
+def place(args: argparse.Namespace) -> str:
+    """The path of that directory."""
+    given: str = args.dir
+    if not given:
+        raise BadName("the path of the board is empty: -d takes a directory")
+    return located(given)
 
 
 def process_of(board: Board, pid: int | None) -> Process | None:
@@ -55,12 +63,16 @@ def say_claim(voice: Voice, status: str, claim: Claim) -> None:
 
 
 def say_task(voice: Voice, status: str, task: Task) -> None:
-    """What something has become."""
+    """What something has become: its name, or all there is to know of it."""
+    voice.result(task.name, {"status": status, **_fields(task)} if voice.json else {})
+
+
+def _fields(task: Task) -> dict[str, object]:
     from dibs.cli.say import fields_of
     from dibs.clock import Sample
+    from dibs.entries import entry
 
-    fields = fields_of(entry(task, None, Sample(0, 0)))
-    voice.result(task.name, {"status": status, **fields})
+    return fields_of(entry(task, None, Sample(0, 0)))
 
 
 def is_exact(name: str) -> bool:

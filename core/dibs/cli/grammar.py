@@ -5,13 +5,16 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from dibs.errors import BadName
 
+# Else it looks for translations of the few words that are its own, which costs a tenth of a claim.
+argparse._ = str  # type: ignore[attr-defined]
 Add = Callable[[argparse.ArgumentParser], object]
+_PLAIN = "\0"
+"""Before a word that is no option whatever it begins with; no argument can hold it itself."""
 EXITS = """\
 exit codes:
   0  done
@@ -82,6 +85,9 @@ _GROUPS = {
 }
 
 
+_DASH = "behind `--` if it begins with a dash"
+
+
 def _seconds(text: str) -> float:
     from dibs.filters import seconds
 
@@ -92,10 +98,10 @@ def _seconds(text: str) -> float:
 
 
 OPTIONS: dict[str, Add] = {
-    "id": lambda p: p.add_argument("id", metavar="ID"),
-    "id?": lambda p: p.add_argument("id", metavar="ID", nargs="?"),
-    "ids": lambda p: p.add_argument("id", metavar="ID", nargs="+"),
-    "name": lambda p: p.add_argument("id", metavar="NAME"),
+    "id": lambda p: p.add_argument("id", metavar="ID", help=_DASH),
+    "id?": lambda p: p.add_argument("id", metavar="ID", nargs="?", help=_DASH),
+    "ids": lambda p: p.add_argument("id", metavar="ID", nargs="+", help=_DASH),
+    "name": lambda p: p.add_argument("id", metavar="NAME", help=_DASH),
     "claim": lambda p: p.add_argument("name", metavar="CLAIM", help="the exact name, as printed"),
     "claim?": lambda p: p.add_argument(
         "name", metavar="CLAIM", nargs="?", help="only this one, by its exact name"
@@ -204,19 +210,19 @@ def read(
     parser: argparse.ArgumentParser, rest: list[str], given: dict[str, Any]
 ) -> argparse.Namespace:
     """A verb's arguments; behind `--`, and in a claim's exact name, a dash begins no option."""
-    dashed = [word for word in rest if word[:1] == "-" and "." in word]
-    if dashed and "--" not in rest:
-        from dibs.cli.boards import is_exact
+    at = rest.index("--") if "--" in rest else len(rest)
+    words = [_PLAIN + word if _is_name(parser, word) else word for word in rest[:at]]
+    words += [*rest[at : at + 1], *(_PLAIN + word for word in rest[at + 1 :])]
+    return parser.parse_intermixed_args(words, namespace(given))
 
-        dashed = [word for word in dashed if is_exact(word)]
-        rest = [
-            *(word for word in rest if word not in dashed),
-            *(["--"] if dashed else []),
-            *dashed,
-        ]
-    parse = parser.parse_args if "--" in rest else parser.parse_intermixed_args
-    args: argparse.Namespace = parse(rest, namespace(given))
-    return args
+
+def _is_name(parser: argparse.ArgumentParser, word: str) -> bool:
+    """Whether a word that begins with a dash is the exact name of something, and no option."""
+    if word[:1] != "-" or "." not in word:
+        return False
+    from dibs.cli.boards import is_exact
+
+    return word.partition("=")[0] not in parser._option_string_actions and is_exact(word)
 
 
 def parser_of(word: str) -> argparse.ArgumentParser:
@@ -251,11 +257,14 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **words: Any) -> None:
         super().__init__(formatter_class=_formatter, allow_abbrev=False, **words)
 
-    def error(self, message: str) -> NoReturn:
-        from dibs.cli.say import shown
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        return super()._get_value(action, arg_string.removeprefix(_PLAIN))
 
-        verb = self.prog.partition(" ")[2]
-        print(shown(f"dibs: {verb}: {message}: see `{self.prog} --help`"), file=sys.stderr)
+    def error(self, message: str) -> NoReturn:
+        from dibs.cli.say import complain
+
+        verb, message = self.prog.partition(" ")[2], message.replace(_PLAIN, "")
+        complain(f"{verb}: {message}: see `{self.prog} --help`")
         raise SystemExit(2)
 
 
@@ -305,6 +314,9 @@ def leading(rest: list[str]) -> tuple[dict[str, Any], list[str]]:
         elif rest[0].startswith("--dir="):
             given["dir"] = rest[0][len("--dir=") :]
             rest = rest[1:]
+        elif rest[0].startswith("-d") and rest[0] != "-d":
+            given["dir"] = rest[0][len("-d") :]
+            rest = rest[1:]
         else:
             break
     return given, rest
@@ -320,9 +332,8 @@ def _verb(rest: list[str]) -> tuple[str, list[str]]:
         rest = rest[1:]
     directory = rest[:1] if rest and not rest[0].startswith("-") else []
     if directory and not os.path.isdir(directory[0]) and os.sep not in directory[0]:
-        print(
-            f"dibs: {directory[0]!a} is neither a verb nor a directory: see `dibs --help`",
-            file=sys.stderr,
-        )
+        from dibs.cli.say import complain
+
+        complain(f"{directory[0]!a} is neither a verb nor a directory: see `dibs --help`")
         raise SystemExit(2)
     return "ls", [*(["--dir", directory[0]] if directory else []), *rest[len(directory) :]]

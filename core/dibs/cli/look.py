@@ -7,7 +7,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from dibs.cli.boards import board_of
+from dibs.cli.boards import board_of, place
 from dibs.cli.say import age, fields_of
 from dibs.errors import BadName, DibsError, UnknownId
 from dibs.filters import parse
@@ -140,15 +140,18 @@ def paths(voice: Voice, args: argparse.Namespace) -> int:
     """Where everything lies, and where each value came from."""
     import dibs
 
-    source = "-d" if args.dir != os.environ.get("DIBS_DIR", ".") else "$DIBS_DIR"
+    board = place(args)
+    named = os.environ.get("DIBS_DIR")
+    source = "-d"
+    if args.dir == (named or "."):
+        source = "$DIBS_DIR" if named else "the current directory"
+    shell = os.path.join(os.path.dirname(dibs.__file__), "sh", "dibs.sh")
     found = {
-        "board": os.path.abspath(args.dir),
-        "settings": os.path.join(os.path.abspath(args.dir), ".dibs", "board.toml"),
-        "shell": os.path.join(os.path.dirname(dibs.__file__), "sh", "dibs.sh"),
+        "board": (board, source),
+        "settings": (os.path.join(board, ".dibs", "board.toml"), source),
+        "shell": (shell, "the package"),
     }
-    if args.dir == "." and "DIBS_DIR" not in os.environ:
-        source = "the current directory"
-    for key, value in found.items():
+    for key, (value, source) in found.items():
         note = f"  ({source})" if key == "board" else ""
         voice.result(f"{key:<10} {value}{note}", {"key": key, "path": value, "from": source})
     return 0

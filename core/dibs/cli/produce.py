@@ -29,6 +29,8 @@ def init(voice: Voice, args: argparse.Namespace) -> int:
 
 def add(voice: Voice, args: argparse.Namespace) -> int:
     """Add tasks, one payload for all of them."""
+    if args.max_waiting is not None and args.max_waiting < 0:
+        raise BadName(f"--max-waiting takes a number from 0, not {args.max_waiting}")
     board = board_of(args)
     payload = content(args.file) if args.file is not None else b""
     for ident in args.id:

@@ -33,7 +33,7 @@ class Voice:
         """Something for a person only."""
         if not self.json:
             sys.stdout.flush()
-            print(shown(f"dibs: {text}"), file=sys.stderr)
+            complain(text)
 
     def state(self, state: str, width: int) -> str:
         """A state's word, coloured on a terminal that wants it."""
@@ -41,6 +41,16 @@ class Voice:
         return (
             f"\x1b[{_COLOURS[state]}m{text}\x1b[0m" if self.colour and state in _COLOURS else text
         )
+
+
+def complain(text: str) -> None:
+    """One line on stderr; where that takes none, the exit code has to say it alone."""
+    try:
+        print(shown(f"dibs: {text}"), file=sys.stderr, flush=True)
+    except OSError:
+        from dibs.cli import mute
+
+        mute(2)
 
 
 def fields_of(entry: Entry) -> dict[str, object]:

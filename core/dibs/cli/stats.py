@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 WINDOW = 600
 """Seconds of the journal that rates are taken from."""
 RATES = {"claims": ("claim", "resume"), "dones": ("done",), "fails": ("fail",), "reaps": ("reap",)}
-_match = re.compile(r"\s*([a-z]+(?:/min)?)\s*(>=|<=|>|<|=)\s*(\S+)\s*").fullmatch
+_match = re.compile(r"\s*([a-z]+(?:/min)?)\s*(>=|<=|>|<|=)\s*([^\s=]+)\s*").fullmatch
 _HELP = {
     "tasks": "Tasks and locks on the board by state.",
     "oldest": "Seconds that the longest waiting task has waited.",
@@ -28,6 +28,8 @@ _HELP = {
 
 def stats(voice: Voice, args: argparse.Namespace) -> int:
     """How a board is doing; 6 when one of the expressions holds."""
+    if args.prometheus and voice.json:
+        raise BadName("--prometheus has a form of its own: leave --json out")
     tests = [_parsed(text) for text in args.fail_if]
     figures = gather(board_of(args))
     for _, field, _, _ in tests:

@@ -1,0 +1,128 @@
+"""Where the answer goes: streams that are full or closed, readers that leave, no directory."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dibs
+from tests.core.test_cli import Command
+from tests.core.tools import settle
+
+GONE = "a.f1.me-0123456789"
+
+
+@pytest.fixture
+def command(scratch: Path) -> Command:
+    path = scratch / "board"
+    settle(path)
+    dibs.open(path).add("a")
+    return Command(path)
+
+
+def start(
+    command: Command, *argv: str, stdout: int, stderr: int = subprocess.PIPE
+) -> subprocess.Popen[bytes]:
+    verb = [sys.executable, "-m", "dibs", "-d", str(command.path), *argv]
+    return subprocess.Popen(verb, env=command.env, stdout=stdout, stderr=stderr)
+
+
+@pytest.fixture(params=[{}, {"PYTHONUNBUFFERED": "1"}])
+def either(request: pytest.FixtureRequest, command: Command) -> Command:
+    """A command whose output is buffered, or is not."""
+    command.env.pop("PYTHONUNBUFFERED", None)
+    command.env |= request.param
+    return command
+
+
+@pytest.mark.parametrize("argv", [["ls"], ["ls", "--json"], ["stats"], ["--help"], ["--version"]])
+def test_a_full_standard_output_is_one_line_and_exit_1(either: Command, argv: list[str]) -> None:
+    with open("/dev/full", "wb") as full:
+        process = start(either, *argv, stdout=full.fileno())
+        told = process.communicate(timeout=20)[1].decode()
+    assert (process.returncode, len(told.splitlines())) == (1, 1), told
+    assert "standard output: No space left on device" in told
+
+
+@pytest.mark.parametrize(
+    ("argv", "code"),
+    [(["done", GONE], 5), (["show", "none"], 3), (["ls"], 0), (["none"], 2), (["add"], 2)],
+)
+def test_a_full_standard_error_changes_no_exit_code(
+    either: Command, argv: list[str], code: int
+) -> None:
+    with open("/dev/full", "wb") as full:
+        process = start(either, *argv, stdout=subprocess.DEVNULL, stderr=full.fileno())
+        assert process.wait(20) == code
+
+
+@pytest.mark.parametrize(("argv", "code"), [(["done", GONE], 5), (["show", "none"], 3)])
+def test_a_refusal_that_nobody_reads_keeps_its_exit_code(
+    either: Command, argv: list[str], code: int
+) -> None:
+    readable, writable = os.pipe()
+    os.close(readable)
+    with open("/dev/full", "wb") as full:
+        for stdout in (writable, full.fileno()):
+            process = start(either, "--json", *argv, stdout=stdout)
+            assert (process.communicate(timeout=20)[1], process.returncode) == (b"", code)
+    os.close(writable)
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["--version"], ["ls"]])
+def test_help_that_nobody_reads_is_no_error(either: Command, argv: list[str]) -> None:
+    readable, writable = os.pipe()
+    os.close(readable)
+    process = start(either, *argv, stdout=writable)
+    os.close(writable)
+    told = process.communicate(timeout=20)[1]
+    assert (process.returncode, b"Traceback" in told) == (0, False)
+
+
+@pytest.mark.parametrize("verb", [["ls"], ["add", "x"], ["paths"], ["init"], ["run", "--", "true"]])
+def test_a_current_directory_that_is_gone_is_one_line(command: Command, verb: list[str]) -> None:
+    folder = command.path.parent / "gone"
+    folder.mkdir()
+    line = f'cd {folder} && rmdir {folder} && exec "$0" -m dibs "$@"'
+    done = subprocess.run(
+        ["sh", "-c", line, sys.executable, *verb], env=command.env, capture_output=True, timeout=20
+    )
+    told = done.stderr.decode()
+    assert (done.returncode, told.startswith("dibs: the current directory: ")) == (1, True), done
+    assert len(told.splitlines()) == 1
+
+
+def test_run_tells_how_each_claim_ended_as_it_ends(either: Command) -> None:
+    dibs.open(either.path).add("b")
+    hold = either.path.parent / "hold"
+    os.mkfifo(hold)
+    work = 'echo "$DIBS_ID"; [ "$DIBS_ID" = a ] || read line < "$0"'
+    process = start(
+        either, "--json", "run", "--loop", "--", "sh", "-c", work, str(hold), stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"a\n"
+    told = json.loads(process.stdout.readline())
+    assert (told["id"], told["status"]) == ("a", "done")
+    assert process.stdout.readline() == b"b\n"
+    hold.write_text("go\n")
+    assert json.loads(process.stdout.readline())["id"] == "b"
+    assert process.communicate(timeout=20)[1] == b""
+    assert process.returncode == 0
+
+
+def test_run_goes_on_working_when_nobody_reads_how_its_claims_end(either: Command) -> None:
+    board = dibs.open(either.path)
+    board.add("b")
+    readable, writable = os.pipe()
+    os.close(readable)
+    work = '[ "$DIBS_ID" = a ] || sleep 0.5'
+    process = start(either, "--json", "run", "--jobs", "2", "--", "sh", "-c", work, stdout=writable)
+    os.close(writable)
+    assert process.communicate(timeout=20)[1] == b""
+    assert (process.returncode, board.snapshot().counts()["done"]) == (0, 2)
