@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dibs.clock import SECOND
 from dibs.facts import facts_of
+from dibs.janitor import dead
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +24,7 @@ class Entry(NamedTuple):
     id: str
     kind: str
     state: str
-    """`stale` where the holder has been silent for longer than its ttl."""
+    """`stale` where the holder has been silent for longer than its ttl, or its process ended."""
     claim: str
     """The exact name that every act takes."""
     owner: str = ""
@@ -39,8 +40,14 @@ class Entry(NamedTuple):
     metadata: str = ""
 
 
-def entry(task: Task, facts: Facts | None, now: Sample, since: int | None = None) -> Entry:
-    """The row of one task; `since` is when it came to wait or ended, where that was looked up."""
+def entry(
+    task: Task, facts: Facts | None, now: Sample, since: int | None = None, *, dead: bool = False
+) -> Entry:
+    """The row of one task.
+
+    `since` is when it came to wait or ended, where that was looked up; `dead` says that the
+    process that holds it has ended.
+    """
     if facts is None:
         age = None if since is None else max(0, now.fs - since) / SECOND
         return Entry(
@@ -51,10 +58,10 @@ def entry(task: Task, facts: Facts | None, now: Sample, since: int | None = None
     return Entry(
         task.id,
         task.kind,
-        "stale" if facts.expired(now) else task.state,
+        "stale" if dead or facts.expired(now) else task.state,
         facts.sight if task.plain else task.stem,
         facts.owner,
-        record.host if record else "",
+        facts.host,
         task.fence,
         task.attempts,
         task.priority,
@@ -78,7 +85,7 @@ def entries(store: Store, snapshot: Snapshot) -> list[Entry]:
                 continue
             except OSError:
                 pass
-        rows.append(entry(task, facts, snapshot.now, since))
+        rows.append(entry(task, facts, snapshot.now, since, dead=name in snapshot.dead))
     return rows
 
 
@@ -88,5 +95,5 @@ def entries_of(store: Store, tasks: Iterable[Task]) -> list[Entry]:
     for task in tasks:
         facts = facts_of(store, task) if task.live else None
         now = store.clock.now_or_newest(facts.beat if facts else 0)[0]
-        found.append(entry(task, facts, now))
+        found.append(entry(task, facts, now, dead=facts is not None and dead(store, facts)))
     return found

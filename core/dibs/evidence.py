@@ -168,11 +168,11 @@ def _cadence(facts: Facts, now: Sample, exact: bool, cadence: float | None) -> I
     if cadence is None or (facts.task.plain and facts.lock is None):
         return
     if not cadence:
-        usual = f"; a worker of dibs does every {_span(facts.ttl / 3)}"
+        usual = f"; a worker of dibs does every {_period(facts.ttl / 3)}"
         usual = "" if facts.task.plain else usual
         yield Proof("cadence", f"how often it beats was not seen yet{usual}", 0)
         return
-    times, every = facts.age(now) / cadence, f"it beats every {_span(cadence)}, as seen here"
+    times, every = facts.age(now) / cadence, f"it beats every {_period(cadence)}, as seen here"
     late = times > LATE
     silent = f"; it has been silent for {'' if exact else 'at least '}{times:.0f} times as long"
     yield Proof("cadence", every + (silent if late else ", and is not late"), -1 if late else 0)
@@ -207,19 +207,17 @@ def _lock(facts: Facts) -> Proof:
 
 def _host(facts: Facts, now: Sample, others: Iterable[Facts]) -> Iterator[Proof]:
     """Whether other claims of the same host still beat; nothing where there are none."""
-    host = _host_of(facts)
-    beside = [f for f in others if f.task.name != facts.task.name and _host_of(f) == host]
+    host = facts.host
+    beside = [f for f in others if f.task.name != facts.task.name and f.host == host]
     silent = sum(f.expired(now) for f in beside)
     if host and beside:
         text = f"of {len(beside)} other claims on {host}, {len(beside) - silent} beat"
         yield Proof("host", f"{text} and {silent} are silent", -1 if silent == len(beside) else 0)
 
 
-def _host_of(facts: Facts) -> str:
-    """Where a claim is held, as far as it says; a plain claim's owner is its host."""
-    if facts.task.plain:
-        return facts.owner
-    return facts.record.host if facts.record is not None else ""
+def _period(seconds: float) -> str:
+    """A span that is worth its fractions, being waited for again and again."""
+    return f"{seconds:.2g} s" if seconds < 10 else _span(seconds)
 
 
 def _span(seconds: float) -> str:

@@ -42,9 +42,17 @@ class Facts(NamedTuple):
         """Whoever claims to hold it: by the record, by the name, or by a plain lock's last word."""
         if self.record is not None and self.record.owner:
             return self.record.owner
+        return self.task.owner or self._written
+
+    @property
+    def host(self) -> str:
+        """Where it is held, as far as it says: by the record, or by a plain lock's last word."""
+        return self.record.host if self.record is not None else self._written
+
+    @property
+    def _written(self) -> str:
         last = (self.lock or "").split()[-1:]
-        written = "".join(word for word in last if not word.isdigit() and "=" not in word)
-        return self.task.owner or written
+        return "".join(word for word in last if not word.isdigit() and "=" not in word)
 
     @property
     def sight(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
 from itertools import filterfalse
 from operator import itemgetter
@@ -18,6 +18,7 @@ from dibs import names
 from dibs.clock import Sample
 from dibs.errors import StorageError, storage_error
 from dibs.evidence import Verdict, judge
+from dibs.janitor import dead
 from dibs.names import CLAIMED, DONE, FAILED, HELD, Task
 from dibs.pulses import Pulses
 from dibs.store import CLAIMS
@@ -54,6 +55,8 @@ class Snapshot(NamedTuple):
     """False where the clock could not be read: then ages are at least what they show."""
     strangers: int
     """Names on the board that are no task's; `check` lists them."""
+    dead: Set[str] = frozenset()
+    """The claims whose process is known to have ended, by their exact names."""
 
     def age(self, name: str) -> float | None:
         """Seconds since a claim's last beat."""
@@ -61,9 +64,9 @@ class Snapshot(NamedTuple):
         return facts.age(self.now) if facts is not None else None
 
     def stale(self, name: str) -> bool:
-        """Silent for longer than its ttl."""
+        """Silent for longer than its ttl, or its process has ended."""
         facts = self.facts.get(name)
-        return facts is not None and facts.expired(self.now)
+        return facts is not None and (name in self.dead or facts.expired(self.now))
 
     def counts(self) -> dict[str, int]:
         """How many there are in each state; stale ones count as stale, not as claimed."""
@@ -188,7 +191,8 @@ class View:
         """The picture with the facts of every claim and the clock to judge them by."""
         facts = self.facts()
         now, exact = self.now(facts.values())
-        return Snapshot(self.tasks.copy(), facts, now, exact, len(self.strangers))
+        ended = {name for name, each in facts.items() if dead(self._store, each)}
+        return Snapshot(self.tasks.copy(), facts, now, exact, len(self.strangers), ended)
 
     def boottime(self) -> int:
         """The boot-time clock by which samples of the board's clock are carried on."""

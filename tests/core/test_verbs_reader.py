@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -56,6 +57,30 @@ def test_a_snapshot_counts_what_fell_silent_as_stale(place: Place) -> None:
     assert snapshot.age(claim.task.name) == pytest.approx(101, abs=1)
     counts = snapshot.counts()
     assert (counts["stale"], counts["claimed"], counts["held"]) == (2, 0, 0)
+
+
+def test_a_claim_whose_process_ended_is_stale_before_its_lease_is_over(place: Place) -> None:
+    board = place.board
+    with subprocess.Popen(["sleep", "60"]) as worker:
+        board.add("x")
+        claim = board.claim(ttl=100, process=board.host.process(worker.pid))
+        assert claim is not None
+        assert board.snapshot().counts()["claimed"] == 1
+        worker.kill()
+    snapshot = board.snapshot()
+    assert snapshot.stale(claim.task.name)
+    assert snapshot.counts()["stale"] == 1
+    assert [row.state for row in board.entries(snapshot)] == ["stale"]
+    assert [row.state for row in board.entries_of([claim.task])] == ["stale"]
+    elsewhere, _ = place.another(dibs.this_host()._replace(boot="another"))
+    assert elsewhere.snapshot().counts()["claimed"] == 1, "only its own host can know"
+
+
+def test_a_plain_claim_is_held_where_its_lock_says(place: Place) -> None:
+    (place.path / "x.claimed").touch()
+    (place.path / "x.lock").write_text("1773756090 web-2\n")
+    (row,) = place.board.entries()
+    assert (row.owner, row.host) == ("web-2", "web-2")
 
 
 def test_a_snapshot_can_leave_out_what_ended(place: Place) -> None:

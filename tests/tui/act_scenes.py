@@ -156,11 +156,11 @@ def said(app: DibsApp) -> str:
 
 
 async def listed(
-    app: DibsApp, pilot: Pilot[None], board: dibs.Board, count: int, *, stale: bool = False
+    app: DibsApp, pilot: Pilot[None], board: dibs.Board, count: int, *, silent: bool = False
 ) -> list[Seen]:
-    """So many claims of dead holders in the table of what is claimed, or of what is stale."""
-    seen = [dead(board, f"task-{n}", ttl=1 if stale else 3600) for n in range(count)]
-    await pilot.press("4" if stale else "3")
+    """So many claims of dead holders among what is stale, `silent` past their leases or not."""
+    seen = [dead(board, f"task-{n}", ttl=1 if silent else 3600) for n in range(count)]
+    await pilot.press("4")
     screen = app.board_screen
     assert screen is not None
     names = {each.claim.task.name for each in seen}

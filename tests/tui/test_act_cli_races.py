@@ -237,7 +237,7 @@ def test_the_line_that_is_copied_from_a_dialog_is_the_one_that_these_tests_run(
     board = dibs.open(tmp_path / "board", create=True)
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
-        (seen,) = await listed(app, pilot, board, 1, stale=True)
+        (seen,) = await listed(app, pilot, board, 1, silent=True)
         await painted(app, pilot, seen)
         for act, key in KEYS.items():
             await pilot.press(key)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Semaphore
 
 import pytest
 from textual.pilot import Pilot
 
 import dibs
+from dibs import Task, adding
+from dibs.store import Store
 from dibs_tui.app import DibsApp
 from dibs_tui.config import Config
 from dibs_tui.screens.ask import Ask
@@ -79,6 +82,38 @@ def test_a_purge_counts_asks_for_the_number_and_takes_only_what_it_counted(
     drive(Path(board.path), steps)
     assert done(board) == ["done-last"]
     assert [e.verb for e in board.history("done-0")][-1] == "purge"
+
+
+def test_a_purge_tells_how_many_are_gone_while_it_lasts(
+    board: dibs.Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on, remove = Semaphore(0), adding.purge
+
+    def patiently(store: Store, task: Task) -> bool:
+        assert go_on.acquire(timeout=30)
+        return remove(store, task)
+
+    monkeypatch.setattr(adding, "purge", patiently)
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await pilot.press("D")
+        await asked(app, pilot, "nothing was done so long ago")
+        await fill(app, pilot, "#purge-age", "0s")
+        await fill(app, pilot, "#purge-count", "3")
+        await asked(app, pilot, "y — remove them for good")
+        await pilot.press("y")
+        await until(pilot, lambda: hint(app).startswith("0 of 3 … "))
+        go_on.release()
+        await until(pilot, lambda: hint(app).startswith("1 of 3 … "))
+        assert "33%" in text_of(app)
+        await fill(app, pilot, "#purge-count", "2")
+        assert hint(app).startswith("1 of 3 … ")
+        go_on.release(2)
+        await until(pilot, lambda: hint(app) == "Esc leaves")
+        assert "3 payloads removed." in text_of(app)
+        assert "%" not in text_of(app)
+
+    drive(Path(board.path), steps)
 
 
 def test_an_id_that_is_gone_is_forgotten_from_the_feed(board: dibs.Board) -> None:

@@ -33,13 +33,6 @@ from tests.tui.live import drive, text_of, until
 
 
 @pytest.fixture
-def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    return tmp_path / "board"
-
-
-@pytest.fixture
 def board(path: Path) -> dibs.Board:
     """A board with one live claim that nobody means to touch."""
     made = dibs.open(path, create=True)
@@ -86,7 +79,7 @@ def test_what_changed_behind_the_dialog_is_not_acted_on_and_the_ledger_says_what
     path: Path, board: dibs.Board, monkeypatch: pytest.MonkeyPatch, act: str, moment: str
 ) -> None:
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
-        claims = await listed(app, pilot, board, len(CHANGES), stale=act == "reap")
+        claims = await listed(app, pilot, board, len(CHANGES), silent=act == "reap")
         for seen, change in zip(claims, CHANGES.values(), strict=True):
             after: list[set[str]] = []
 
@@ -120,7 +113,7 @@ def test_each_row_of_a_plan_that_changed_before_its_turn_is_left_alone_and_told_
     changes = [Seen.untouched, *CHANGES.values(), Seen.untouched, Seen.beaten]
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
-        claims = await listed(app, pilot, board, len(changes), stale=True)
+        claims = await listed(app, pilot, board, len(changes), silent=True)
         after: list[set[str]] = []
 
         def happen() -> None:

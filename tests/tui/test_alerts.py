@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import signal
+import threading
 import time
 from pathlib import Path
 
@@ -13,6 +17,7 @@ from dibs_tui.alerts import Alerts
 from dibs_tui.config import Config
 from dibs_tui.model.board import BoardModel
 from dibs_tui.model.seen import Seen, Status
+from tests.tui.hearing import passed_through
 
 FAILED = Task("failed/t.f1.w-0123456789", "t", "failed", 1, 0, 5, "w-0123456789")
 
@@ -117,15 +122,40 @@ def test_the_users_command_gets_the_words_and_no_shell(tmp_path: Path) -> None:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     assert out.read_text() == "dibs: 1 stale"
-    while found._running:
-        assert time.monotonic() < deadline
+    all_done()
+
+
+def test_a_command_that_hangs_before_it_begins_holds_up_nothing(tmp_path: Path) -> None:
+    with passed_through(tmp_path) as mount:
+        shutil.copy("/bin/true", mount.below / "alert")
+        os.kill(mount.pid, signal.SIGSTOP)
+        goes_on = threading.Timer(2, os.kill, (mount.pid, signal.SIGCONT))
+        goes_on.start()
+        command = (str(mount.place / "alert"),)
+        found = alerts(Terminal(), Config(bell=False, alert_command=command))
+        found.seen(Seen(stale={"a": Verdict.DEAD}), known())
+        start = time.monotonic()
         found.tick(Status())
+        assert time.monotonic() - start < 1
+        goes_on.join()
+        all_done()
 
 
-def test_a_command_that_is_not_there_does_not_end_the_dashboard() -> None:
-    found = alerts(Terminal(), Config(bell=False, alert_command=("/no/such/program",)))
+def test_a_command_that_is_not_there_is_tried_once() -> None:
+    config = Config(bell=False, alert_every=0, alert_command=("/no/such/program",))
+    found = alerts(Terminal(), config)
     found.seen(Seen(stale={"a": Verdict.DEAD}), known())
     found.tick(Status())
+    all_done()
+    assert found._config.alert_command == ()
+
+
+def all_done() -> None:
+    """Wait for the threads that work beside the screen."""
+    for thread in threading.enumerate():
+        if thread.name == "dibs-aside":
+            thread.join(10)
+            assert not thread.is_alive()
 
 
 def test_a_model_counts_stale_locks_apart_from_stale_claims(tmp_path: Path) -> None:

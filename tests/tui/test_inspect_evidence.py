@@ -52,6 +52,16 @@ def test_the_evidence_stands_with_its_proofs(board: dibs.Board) -> None:
     assert words in told(found.overview(120, 60))
 
 
+def test_a_beat_each_fraction_of_a_second_is_told_as_one(board: dibs.Board) -> None:
+    board.add("a")
+    claim = board.claim("a", ttl=1)
+    assert claim is not None
+    words = told(details(board, claim.task, cadence=0.34).proofs(120))
+    assert "it beats every 0.34 s, as seen here" in words
+    words = told(details(board, claim.task).proofs(120))
+    assert "a worker of dibs does every 0.33 s" in words
+
+
 def test_what_nobody_holds_has_no_evidence(board: dibs.Board) -> None:
     claim = claimed(board, "a")
     claim.done()

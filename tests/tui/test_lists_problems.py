@@ -16,7 +16,7 @@ from dibs_tui.model.seen import Seen
 from dibs_tui.widgets.problems import Check, Problems
 from tests.tui.listed import NOW, SECOND, claim, put, still, task_of
 from tests.tui.listed_room import CONFIG, Room, enter, room
-from tests.tui.live import drive, text_of, until
+from tests.tui.live import drive, table, text_of, until
 
 
 def test_problems_stand_in_groups_with_their_counts_the_urgent_first() -> None:
@@ -139,6 +139,39 @@ def test_a_check_that_fails_keeps_what_was_found_and_tells_why() -> None:
     check.thread.join()
     assert check.trouble == "the disk does not answer"
     assert len(check.findings) == 1
+
+
+def test_enter_on_a_moment_lists_exactly_its_claims(path: Path, board: dibs.Board) -> None:
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        screen = app.board_screen
+        assert screen is not None
+
+        def fall_silent(*idents: str, ago: float) -> None:
+            for n, ident in enumerate(idents):
+                claim(app.model, ident, f"w-{ident}", f"h{n}", beats=(ago,))
+            screen.show()
+
+        def listed() -> list[str]:
+            return sorted(task.id for task in table(app, "stale").all_shown())
+
+        claim(app.model, "well", "v", "up")
+        fall_silent("a0", "a1", "a2", ago=500)
+        fall_silent("b0", "b1", ago=900)
+        await pilot.press("8", "enter")
+        await until(pilot, lambda: listed() == ["a0", "a1", "a2"])
+        moment = screen.filter_text
+        assert moment.startswith("moment=")
+        assert moment in text_of(app)
+        fall_silent("a3", ago=500)
+        await pilot.pause()
+        assert listed() == ["a0", "a1", "a2"], "only what was painted"
+        assert screen.set_filter(f"{moment} id=a1") == ""
+        assert listed() == ["a1"]
+        await pilot.press("escape", "8", "enter")
+        await until(pilot, lambda: listed() == ["a0", "a1", "a2", "a3"])
+        assert "no field 'moment'" in screen.set_filter("moment=25:00:00")
+
+    drive(path, steps)
 
 
 def test_a_task_with_two_names_appears_among_the_problems(

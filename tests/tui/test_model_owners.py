@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+import dibs
 from dibs.filters import parse
 from dibs_tui.model.owners import Holder, held, holders, spread, terms
 from tests.tui import hostile
-from tests.tui.listed import NOW, SECOND, claim, still
+from tests.tui.listed import NOW, SECOND, claim, model_of, still
 
 
 def by_name(found: list[Holder]) -> dict[str, Holder]:
@@ -28,6 +31,33 @@ def test_claims_are_gathered_by_owner_and_by_host() -> None:
     assert web.beat == NOW.fs - 2 * SECOND
     assert by_name(hosts)["h1"].others == ("ada", "web 3")
     assert len(by_name(hosts)["h2"].claims) == 1
+
+
+def test_the_host_of_a_plain_claim_is_what_its_lock_says(tmp_path: Path) -> None:
+    board = dibs.open(tmp_path / "board", create=True)
+    claims = {
+        "a.claimed": "1763490000 web-3",
+        "b.claimed-by-ada": "1763490000 web-4",
+        "c.claimed-by-sh": "1763490000",
+        "d.claimed": "",
+        "e.claimed-by-sh": "pid=7",
+    }
+    for name, lock in claims.items():
+        (tmp_path / "board" / name).touch()
+        (tmp_path / "board" / f"{name[0]}.lock").write_text(lock)
+    (tmp_path / "board" / "f.claimed-by-sh").touch()
+    model = model_of(board)
+    found = {claim.facts.task.id: (claim.owner, claim.host) for claim in held(model)}
+    assert found == {
+        "a": ("web-3", "web-3"),
+        "b": ("ada", "web-4"),
+        "c": ("sh", ""),
+        "d": ("", ""),
+        "e": ("sh", ""),
+        "f": ("sh", ""),
+    }
+    shown = [task for task in model.tasks.values() if parse(["host=web-4"])(model.entry(task))]
+    assert [task.id for task in shown] == ["b"]
 
 
 def test_the_cadence_is_the_median_over_the_claims_that_have_told_one() -> None:

@@ -64,16 +64,22 @@ def test_a_process_that_was_stopped_is_not_deaf_for_that(board_dir: Path) -> Non
 # The directory goes
 
 
-def test_a_directory_that_went_is_told_and_heard_again_when_asked(board_dir: Path) -> None:
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It tries again sooner than it would."""
+    monkeypatch.setattr("dibs_tui.watching.events._RETRY", 0.2)
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_directory_that_went_is_told_and_heard_again_once_it_is_back(board_dir: Path) -> None:
     with listening(board_dir) as hearing:
         before = identity(str(board_dir))
         assert before == (board_dir.stat().st_dev, board_dir.stat().st_ino)
         shutil.rmtree(board_dir)
         assert soon(lambda: not hearing.events.alive)
         assert (identity(str(board_dir)), hearing.events.why) == (None, GONE)
-        board_dir.mkdir()
         hearing.forget()
-        hearing.events.rearm()
+        board_dir.mkdir()
         hearing.wait_anew()
         assert (hearing.events.alive, hearing.events.why) == (True, "")
         (board_dir / "new").touch()
@@ -118,19 +124,14 @@ def test_a_directory_replaced_together_with_its_parent_is_told_by_its_identity(
         hearing.wait("marker")
         assert "unheard" not in hearing.paths
         assert identity(str(board)) != before
-        hearing.forget()
-        hearing.events.rearm()
-        hearing.wait_anew()
-        (board / "heard").touch()
-        hearing.wait("heard")
 
 
-def test_a_directory_that_comes_later_is_heard_when_asked(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("quick")
+def test_a_directory_that_comes_later_is_heard(tmp_path: Path) -> None:
     hearing = Hearing(tmp_path / "board")
     hearing.events.start()
     assert soon(lambda: hearing.events.why == GONE)
     (tmp_path / "board").mkdir()
-    hearing.events.rearm()
     hearing.wait_anew()
     hearing.mark()
     hearing.events.stop()

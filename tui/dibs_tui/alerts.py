@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from dibs_tui.aside import aside
 from dibs_tui.text import clean
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ class Alerts:
         self._trouble = ""
         self._back: int | None = None
         self._newest = ""
-        self._running: list[subprocess.Popen[bytes]] = []
 
     def seen(self, seen: Seen, model: BoardModel) -> None:
         """Gather what turned bad; what was so from the beginning is no news."""
@@ -43,7 +43,6 @@ class Alerts:
 
     def tick(self, status: Status) -> None:
         """Sound what was gathered, at most once in a while."""
-        self._running = [process for process in self._running if process.poll() is None]
         if status.trouble != self._trouble:
             self._trouble = status.trouble
             if status.trouble:
@@ -77,15 +76,19 @@ class Alerts:
         elif self._config.notify == "osc777":
             self._write(f"\x1b]777;notify;dibs;{text.replace(';', ',')}\x1b\\")
         if self._config.alert_command:
-            self._start([*self._config.alert_command, text])
+            command = [*self._config.alert_command, text]
+            aside(lambda: self._run(command))
 
-    def _start(self, command: list[str]) -> None:
+    def _run(self, command: list[str]) -> None:
         nothing = subprocess.DEVNULL
         try:
-            process = subprocess.Popen(
-                command, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True
+            subprocess.run(
+                command,
+                stdin=nothing,
+                stdout=nothing,
+                stderr=nothing,
+                start_new_session=True,
+                check=False,
             )
         except OSError:
             self._config = self._config._replace(alert_command=())
-        else:
-            self._running.append(process)

@@ -20,6 +20,7 @@ from dibs.probing.fitness import grain
 from dibs_tui.model.aftermath import BROKEN
 from dibs_tui.model.seen import Seen
 from dibs_tui.watching.events import FOLDERS
+from dibs_tui.watching.processes import Processes
 
 _CLAIMS = ".dibs/claims/"
 _JOURNAL = ".dibs/journal/"
@@ -67,6 +68,7 @@ class Follower:
         self._sweep_cost = 0.0
         self._ages: list[tuple[int, str]] = []
         self._grain = self._readings = 0
+        self._processes = Processes(board)
 
     @property
     def whole_seconds(self) -> bool:
@@ -158,6 +160,7 @@ class Follower:
         for task in went:
             self._facts.pop(task.name, None)
             self._stale.pop(task.name, None)
+            self._processes.forget(task.name)
         if not self._now.boot:
             self._read_clock()
         if self._view.live:
@@ -186,6 +189,7 @@ class Follower:
     def _due_claims(self, start: float) -> list[Task]:
         """The claims to look at now: beaten, perhaps silent for too long, or all now and then."""
         live = self._view.live
+        self._processes.look()
         if not self.live:
             self._beaten.update(self._broken)
         over = [
@@ -202,7 +206,7 @@ class Follower:
         self._beaten.clear()
         while self._ends and self._ends[0][0] < self._now.fs:
             names.add(heappop(self._ends)[1])
-        names.update(self._stale)
+        names.update(self._stale, self._processes.ended)
         return [live[name] for name in names if name in live]
 
     def _look_at(self, tasks: Iterable[Task]) -> None:
@@ -214,9 +218,7 @@ class Follower:
                 self._untold_facts[name] = facts
                 heappush(self._ends, (_end(facts), name))
             self._facts[name] = facts
-            verdict = (
-                self._view.judge(facts, self._now, self.exact) if facts.expired(self._now) else None
-            )
+            verdict = self._verdict(facts)
             if verdict != self._stale.get(name):
                 self._untold_stale[name] = verdict
             if verdict is not None:
@@ -228,6 +230,13 @@ class Follower:
             heapify(self._ends)
         if len(tasks) == len(self._view.live):
             self._claims_at = time.monotonic() + _SPARE * (time.thread_time() - start)
+
+    def _verdict(self, facts: Facts) -> Verdict | None:
+        """Whether a claim may be given back, and why; None where it may not."""
+        self._processes.note(facts)
+        if facts.task.name in self._processes.ended:
+            return Verdict.DEAD
+        return self._view.judge(facts, self._now, self.exact) if facts.expired(self._now) else None
 
     def _read_clock(self) -> None:
         self.on_touch()

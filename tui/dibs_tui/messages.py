@@ -64,7 +64,9 @@ class FilterTyped(Message):
 class FilterAsked(Message):
     """The board is to be filtered to something."""
 
-    def __init__(self, terms: str, view: str = "") -> None:
+    def __init__(self, terms: str, view: str = "", picked: frozenset[str] = frozenset()) -> None:
         super().__init__()
         self.terms = terms
         self.view = view
+        self.picked = picked
+        """The claims that the terms are a word for, where they are no terms."""

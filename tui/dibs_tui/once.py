@@ -215,7 +215,9 @@ def _problems(
 
 def _wrong(row: Entry, config: Config) -> Iterator[tuple[str, str]]:
     if row.state == "stale" and row.age is not None and row.ttl is not None:
-        yield "stale", f"silent for {short(row.age)}, {short(row.age - row.ttl)} past its lease"
+        past = f"{short(row.age - row.ttl)} past its lease"
+        late = row.age > row.ttl
+        yield "stale", f"silent for {short(row.age)}, {past}" if late else "its process has ended"
     if row.state != DONE and row.attempts >= config.failing_again:
         yield "failing", f"{row.attempts} attempts"
     if row.state == AVAILABLE and (row.age or 0) > config.waiting_too_long:

@@ -38,7 +38,8 @@ ACTS = {
         "force-release",
         "Force-release",
         "claimed held late stale",
-        "The claim is taken from its holder, and the task waits again, its attempts as they are.",
+        "The claim is taken from its holder: a task waits again, its attempts as they are; "
+        "a lock is free.",
         "The process is not stopped; whatever it commits under this claim will be refused.",
         "force-release",
     ),

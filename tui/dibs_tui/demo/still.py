@@ -99,11 +99,11 @@ class _Play:
 
     def shell(self) -> None:
         """Two plain claims: one that lives, and one that has no lock and is stale."""
-        disk, lock = self._disk, b"1773756090 sh-4\n"
-        for at, ident in ((860, "report-0871"), (240, "report-0874")):
+        disk, lock = self._disk, b"1773756090 web-2\n"
+        for at, ident, who in ((860, "report-0871", ""), (240, "report-0874", "-by-sh-4")):
             offer = b"Sum up what the fleet did this morning.\n"
             self._at(at, partial(disk.create, f"{ident}.available", offer))
-            move = partial(disk.rename, f"{ident}.available", f"{ident}.claimed")
+            move = partial(disk.rename, f"{ident}.available", f"{ident}.claimed{who}")
             self._at(at - 20, move)
         self._at(41, partial(disk.create, "report-0874.lock", lock))
 

@@ -15,7 +15,7 @@ offer() {
   done
 }
 
-beat() { echo "$(date +%s) $owner" >"$stem.lock"; }
+beat() { echo "$(date +%s) $(uname -n)" >"$stem.lock"; }
 
 # Every fifth report takes too long, and nobody beats meanwhile.
 work() {
@@ -33,10 +33,10 @@ while [ -d .dibs ]; do
   [ -e "$1" ] || offer
   for task in report-*.available; do
     stem=${task%.available}
-    mv "$task" "$stem.claimed" 2>/dev/null || continue
+    mv "$task" "$stem.claimed-by-$owner" 2>/dev/null || continue
     beat
     work
-    rm -f "$stem.claimed" "$stem.lock"
+    rm -f "$stem.claimed-by-$owner" "$stem.lock"
   done
   rest
 done

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 MANY = 3
 """From so many claims on, their common silence has a common cause."""
+MOMENT = "moment="
+"""How a word for the claims of one moment begins: no filter term could tell them from others."""
 _SECOND = 1_000_000_000
 _LEAST = 2 * _SECOND
 _STRAY = 2
@@ -46,7 +48,7 @@ class Cause(NamedTuple):
     reason: str
     """When, how many, how long, and by what evidence; not cleaned."""
     terms: str
-    """The filter that shows them, and with a moment all that is stale."""
+    """The filter that shows them, or a word of `MOMENT` for exactly these."""
     claims: tuple[str, ...]
     """Their exact names."""
 
@@ -106,9 +108,8 @@ def _moments(model: BoardModel, stale: dict[str, Held]) -> Iterator[Cause]:
             told = ", ".join(host or "—" for host in hosts[:3])
             more = f" and {len(hosts) - 3:,} more" if len(hosts) > 3 else ""
             key = f"moment/{group[0].beat}"
-            yield found._replace(
-                key=key, terms="state=stale", reason=f"{found.reason}: {told}{more}"
-            )
+            word = f"{MOMENT}{clock(max(one.beat for one in group))}"
+            yield found._replace(key=key, terms=word, reason=f"{found.reason}: {told}{more}")
 
 
 def _cause(

@@ -84,12 +84,14 @@ def _owner(model: BoardModel, task: Task) -> str:
     return facts.owner if facts is not None else task.owner
 
 
-def _record(field: str) -> Callable[[BoardModel, Task], str]:
-    def value(model: BoardModel, task: Task) -> str:
-        facts = model.facts.get(task.name)
-        return getattr(facts.record, field) if facts is not None and facts.record else ""
+def _host(model: BoardModel, task: Task) -> str:
+    facts = model.facts.get(task.name)
+    return facts.host if facts is not None else ""
 
-    return value
+
+def _metadata(model: BoardModel, task: Task) -> str:
+    facts = model.facts.get(task.name)
+    return facts.record.metadata if facts is not None and facts.record else ""
 
 
 COLUMNS = {
@@ -109,7 +111,7 @@ COLUMNS = {
         "owner", 12, 2, lambda line: clean(line.entry.owner), _owner, grows=1, moving="live"
     ),
     "host": Column(
-        "host", 10, 5, lambda line: clean(line.entry.host), _record("host"), moving="live"
+        "host", 10, 5, lambda line: clean(line.entry.host), _host, moving="live"
     ),
     "held": Column(
         "held", 6, 4, lambda line: short(line.entry.held), _since, right=True, moving="live"
@@ -131,7 +133,7 @@ COLUMNS = {
         right=True,
     ),
     "metadata": Column(
-        "metadata", 12, 8, lambda line: clean(line.entry.metadata), _record("metadata"), grows=3,
+        "metadata", 12, 8, lambda line: clean(line.entry.metadata), _metadata, grows=3,
         moving="live",
     ),
     "reason": Column(

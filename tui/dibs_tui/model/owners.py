@@ -72,12 +72,12 @@ def held(
             continue
         if test is not None and not test(model.entry(facts.task)):
             continue
-        record, rhythm = facts.record, rhythms.get(name)
+        rhythm = rhythms.get(name)
         silent, due = name in stale, rhythm.due() if rhythm is not None else 0
         yield Held(
             facts,
             facts.owner,
-            record.host if record is not None else facts.owner if facts.task.plain else "",
+            facts.host,
             rhythm.cadence if rhythm is not None and due else 0.0,
             not silent and 0 < due < now,
             silent,

@@ -78,7 +78,7 @@ def problems(
     groups = [
         _group("failed", "the board itself is in doubt", _board(model, claims, files)),
         _group("stale", "silent together: one cause, one plan", _folds(found)),
-        _group("stale", "stale: silent past the lease", _stale(model, shown, folded)),
+        _group("stale", "stale: silent past the lease, or dead", _stale(model, shown, folded)),
         _group("late", "late by their own cadence, the lease still runs", _late(model, shown)),
         _group("failed", again, _failing(model, config, test)),
         _group("available", too_long, _waiting(model, config, test)),
@@ -142,7 +142,8 @@ def _stale(model: BoardModel, claims: Iterable[Held], folded: Container[str]) ->
             name, age = facts.task.name, facts.age(now)
             past = age - facts.ttl
             word = model.stale[name].upper()
-            reason = f"{_holder(claim)} silent for {short(age)}, {short(past)} past its lease"
+            silent = f" silent for {short(age)}, {short(past)} past its lease"
+            reason = _holder(claim) + (silent if past > 0 else ": its process has ended")
             yield past, Problem(2, f"2/{name}", "stale", facts.task.id, word, reason, facts.task)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rich.style import Style
 from rich.text import Text
@@ -23,14 +23,12 @@ from dibs_tui.acting.plan import Act, Asked, Item, Plan, Sight, asked, command, 
 from dibs_tui.acting.watch import Watch
 from dibs_tui.aside import aside
 from dibs_tui.screens import ask
+from dibs_tui.screens.own import Own
 from dibs_tui.text import clean
 from dibs_tui.widgets.reading import Reading
 
-if TYPE_CHECKING:
-    from dibs_tui.app import DibsApp
 
-
-class ActScreen(ModalScreen[dict[str, Outcome] | None]):
+class ActScreen(Own, ModalScreen[dict[str, Outcome] | None]):
     """Judges, shows, asks, does and tells; Enter never confirms, and Cancel has the focus."""
 
     CSS_PATH = "act.tcss"
@@ -62,14 +60,6 @@ class ActScreen(ModalScreen[dict[str, Outcome] | None]):
         self._keep_attempts = False
         self._chosen: tuple[Item, ...] = ()
         """What it is being done to; empty until that was confirmed."""
-
-    @property
-    def dibs(self) -> DibsApp:
-        """The app, by its own type."""
-        from dibs_tui.app import DibsApp
-
-        assert isinstance(self.app, DibsApp)
-        return self.app
 
     def compose(self) -> ComposeResult:
         """Text, what is to be typed, reason, hint and Cancel."""

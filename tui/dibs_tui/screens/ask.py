@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -16,10 +16,8 @@ from textual.widgets import Button, Input, Static
 
 from dibs import Board, DibsError
 from dibs_tui.aside import aside
+from dibs_tui.screens.own import Own
 from dibs_tui.text import clean
-
-if TYPE_CHECKING:
-    from dibs_tui.app import DibsApp
 
 DEAF = 0.4
 """Seconds after it opened in which no key confirms: the keys of a burst were meant elsewhere."""
@@ -31,7 +29,7 @@ def go_on(yes: str, focused: Widget | None) -> str:
     return f"{first}y — {yes}      Esc — leave everything as it is"
 
 
-class Ask(ModalScreen[None]):
+class Ask(Own, ModalScreen[None]):
     """Shows what it found, and does it on `y`; Enter never confirms."""
 
     CSS_PATH = "ask.tcss"
@@ -61,14 +59,6 @@ class Ask(ModalScreen[None]):
         """Whether it was found out what there is to be done, and nothing was done yet."""
         self._opened = time.monotonic()
 
-    @property
-    def dibs(self) -> DibsApp:
-        """The app, by its own type."""
-        from dibs_tui.app import DibsApp
-
-        assert isinstance(self.app, DibsApp)
-        return self.app
-
     # What a question gives
 
     def fields(self) -> ComposeResult:
@@ -82,6 +72,10 @@ class Ask(ModalScreen[None]):
     def done(self, board: Board) -> str:
         """Do it, and tell what became of it; in a thread."""
         raise NotImplementedError
+
+    def begin(self) -> None:
+        """It was confirmed, and is done from now on."""
+        self.hint("at it …")
 
     def why_not(self) -> str:
         """What is missing before `y` does it; empty where nothing is."""
@@ -134,7 +128,11 @@ class Ask(ModalScreen[None]):
         same = f"the same on the command line (c copies it):\n{clean(self.line)}"
         self.set_class(not why, "-sure")
         self.query_one("#ask-line", Static).update(Content(same if self.line else ""))
-        self.query_one("#ask-hint", Static).update(Content(hint))
+        self.hint(hint)
+
+    def hint(self, words: str) -> None:
+        """The line above Cancel."""
+        self.query_one("#ask-hint", Static).update(Content(words))
 
     # The hand
 
@@ -162,7 +160,7 @@ class Ask(ModalScreen[None]):
         if early or not self.asked or self.dibs.hands.burst or self.why_not():
             return
         self.asked = False
-        self.query_one("#ask-hint", Static).update(Content("at it …"))
+        self.begin()
         aside(self._do)
 
     def _do(self) -> None:

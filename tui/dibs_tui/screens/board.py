@@ -16,7 +16,6 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from dibs import BadName
-from dibs.filters import parse
 from dibs_tui import layout
 from dibs_tui.hand import Hand
 from dibs_tui.messages import (
@@ -28,10 +27,12 @@ from dibs_tui.messages import (
     RunCommand,
     SortAsked,
 )
-from dibs_tui.model.board import BoardModel, Test
+from dibs_tui.model.board import BoardModel
 from dibs_tui.model.panels import PANELS
+from dibs_tui.model.picked import Picked
 from dibs_tui.screens.aging import Aging
 from dibs_tui.screens.notices import Notices
+from dibs_tui.screens.own import Own
 from dibs_tui.screens.parts import Parts
 from dibs_tui.text import clean
 from dibs_tui.widgets.filterbar import FilterBar
@@ -42,7 +43,6 @@ from dibs_tui.widgets.table import TaskTable
 from dibs_tui.widgets.tabs import Tabs
 
 if TYPE_CHECKING:
-    from dibs_tui.app import DibsApp
     from dibs_tui.model.seen import Seen
 
 _UPRIGHT = ("all", "stale", "claimed")
@@ -53,7 +53,7 @@ _LOW = 12
 _BOTTOM = ("available", "failed", "done", "locks")
 
 
-class BoardScreen(Screen[None]):
+class BoardScreen(Own, Screen[None]):
     """Everything about one board; it owns the state, the widgets only show it."""
 
     CSS_PATH = "board.tcss"
@@ -70,16 +70,9 @@ class BoardScreen(Screen[None]):
         self.aging = Aging()
         self.hand = Hand(self)
         self.tables: dict[str, TaskTable] = {}
+        self._picked = Picked()
         self._focused = ""
         self._told: tuple[object, ...] = ()
-
-    @property
-    def dibs(self) -> DibsApp:
-        """The app, by its own type."""
-        from dibs_tui.app import DibsApp
-
-        assert isinstance(self.app, DibsApp)
-        return self.app
 
     def compose(self) -> ComposeResult:
         """All parts; which of them are shown is decided by the view and the room."""
@@ -269,14 +262,12 @@ class BoardScreen(Screen[None]):
 
     def set_filter(self, text: str) -> str:
         """Show only what matches; the complaint where the terms make no sense."""
-        test: Test | None = None
         if text.strip() == self.filter_text:
             return ""
-        if text.strip():
-            try:
-                test = parse(text.split())
-            except BadName as error:
-                return clean(str(error))
+        try:
+            test = self._picked.test(text)
+        except BadName as error:
+            return clean(str(error))
         self.filter_text = text.strip()
         self.aging.filtered(text)
         for table in self.tables.values():
@@ -311,7 +302,11 @@ class BoardScreen(Screen[None]):
     def _filter_asked(self, event: FilterAsked) -> None:
         if event.view:
             self.hand.view(event.view)
+        if event.picked:
+            self._picked.name(event.terms, event.picked)
+            self.set_filter("")
         self.query_one(FilterBar).value = event.terms
+        self.set_filter(event.terms)
         self.set_class(bool(event.terms), "-filter")
 
     # Commands

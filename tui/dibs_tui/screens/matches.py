@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -17,15 +17,13 @@ from dibs_tui.acting.operator import acts_of
 from dibs_tui.acting.plan import Sight, fitting
 from dibs_tui.commands import spelled
 from dibs_tui.screens import ask
+from dibs_tui.screens.own import Own
 from dibs_tui.text import clean
-
-if TYPE_CHECKING:
-    from dibs_tui.app import DibsApp
 
 _ACTS = ("force-release", "requeue", "park", "raise", "lower")
 
 
-class MatchesScreen(ModalScreen[str]):
+class MatchesScreen(Own, ModalScreen[str]):
     """Hands on the command that was chosen; nothing is done here."""
 
     CSS_PATH = "ask.tcss"
@@ -36,14 +34,6 @@ class MatchesScreen(ModalScreen[str]):
         self._terms = terms
         self._sights = sights
         self._opened = time.monotonic()
-
-    @property
-    def dibs(self) -> DibsApp:
-        """The app, by its own type."""
-        from dibs_tui.app import DibsApp
-
-        assert isinstance(self.app, DibsApp)
-        return self.app
 
     def compose(self) -> ComposeResult:
         """What is listed, and what can be done to how much of it."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_right
+from operator import itemgetter
 from shlex import quote
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.content import Content
-from textual.widgets import Input, Static
+from textual.widgets import Input, ProgressBar, Static
 
 from dibs import BadName, Board
 from dibs.filters import seconds
@@ -25,9 +26,12 @@ class PurgeScreen(Ask):
 
     def __init__(self) -> None:
         super().__init__()
-        self._ages: list[float] = []
+        self._done: list[tuple[float, str]] = []
+        """Every done task's age when they were counted, and its name; the youngest first."""
         self._counted_at = 0.0
-        self._older_than = 0.0
+        self._age = 0.0
+        """What was confirmed."""
+        self._going: list[str] = []
 
     def fields(self) -> ComposeResult:
         """The age and the number."""
@@ -35,6 +39,7 @@ class PurgeScreen(Ask):
         yield Input(value="7d", id="purge-age", compact=True)
         yield Static(Content("type their number"), classes="label")
         yield Input(id="purge-count", compact=True)
+        yield ProgressBar(show_eta=False)
 
     def found(self, board: Board) -> str:
         """When every done task ended."""
@@ -43,30 +48,51 @@ class PurgeScreen(Ask):
         done = [name for name, task in view.tasks.items() if task.state == "done"]
         now, _ = view.now(())
         self._counted_at = time.monotonic()
-        self._ages = sorted((now.fs - since) / 1e9 for since in view.since(done).values())
+        self._done = sorted(((now.fs - at) / 1e9, name) for name, at in view.since(done).items())
         return ""
 
     def done(self, board: Board) -> str:
         """Remove those that were counted: what grew old enough since then is left."""
         passed = time.monotonic() - self._counted_at
-        count = board.purge(self._older_than + passed)
+        count = board.purge(self._age + passed)
         return f"{counted(count, 'payload')} removed."
 
-    @property
-    def _count(self) -> int:
-        """How many are older; -1 where what was typed is no age."""
+    def _typed(self) -> float | None:
+        """The age in seconds; None where what was typed is none."""
         try:
-            age = seconds(self.query_one("#purge-age", Input).value.strip())
+            return seconds(self.query_one("#purge-age", Input).value.strip())
         except (BadName, ValueError):
-            return -1
-        self._older_than = age
-        return len(self._ages) - bisect_right(self._ages, age)
+            return None
+
+    def _older(self, age: float) -> list[str]:
+        """The names of all that were done longer ago."""
+        first = bisect_right(self._done, age, key=itemgetter(0))
+        return [name for _, name in self._done[first:]]
+
+    def begin(self) -> None:
+        """From now on it is told how many are gone."""
+        self._age = self._typed() or 0.0
+        self._going = self._older(self._age)
+        self.query_one(ProgressBar).update(total=len(self._going))
+        self.add_class("-running")
+        self.set_interval(0.2, self._tell)
+        self._tell()
+
+    def _tell(self) -> None:
+        """How many of them the board has no more."""
+        if self.over:
+            return
+        there = self.dibs.model.tasks
+        gone = sum(name not in there for name in self._going)
+        self.query_one(ProgressBar).update(progress=gone)
+        self.hint(f"{gone:,} of {len(self._going):,} … Esc leaves, and it goes on")
 
     def why_not(self) -> str:
         """An age, something that is so old, and the number typed."""
-        count = self._count
-        if count < 0:
+        age = self._typed()
+        if age is None:
             return 'give an age such as "7d" or "12h"'
+        count = len(self._older(age))
         if not count:
             return "nothing was done so long ago; another age, or Esc leaves"
         number = self.query_one("#purge-count", Input)
@@ -76,18 +102,19 @@ class PurgeScreen(Ask):
 
     def show(self) -> None:
         """What would go, as the age says by now."""
-        count = self._count
         if self.asked:
-            age = self.query_one("#purge-age", Input).value.strip()
-            self.line = f"dibs -d {quote(self.dibs.reader.path)} purge --done --older-than {age}"
-            self.line = self.line if count > 0 else ""
-            self.query_one("#ask-text", Static).update(Content(self._told(max(0, count))))
+            age = self._typed()
+            count = 0 if age is None else len(self._older(age))
+            typed = self.query_one("#purge-age", Input).value.strip()
+            line = f"dibs -d {quote(self.dibs.reader.path)} purge --done --older-than {typed}"
+            self.line = line if count else ""
+            self.query_one("#ask-text", Static).update(Content(self._told(count)))
         super().show()
 
     def _told(self, count: int) -> str:
-        oldest = f"; the longest ago {short(self._ages[-1])}" if self._ages else ""
+        oldest = f"; the longest ago {short(self._done[-1][0])}" if self._done else ""
         return (
-            f"{count:,} of {len(self._ages):,} done tasks would go{oldest}.\n\n"
+            f"{count:,} of {len(self._done):,} done tasks would go{oldest}.\n\n"
             "Their payloads are removed for good, which cannot be undone.\n"
             "Their ids stay taken until they are forgotten."
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -18,10 +18,8 @@ from dibs import DibsError
 from dibs.names import read_any
 from dibs_tui.acting.plan import Sight
 from dibs_tui.aside import aside
+from dibs_tui.screens.own import Own
 from dibs_tui.text import clean
-
-if TYPE_CHECKING:
-    from dibs_tui.app import DibsApp
 
 _SHOWN = 5
 _UNSHOWN = "\ufffd"
@@ -37,7 +35,7 @@ class Pasted(TextArea):
         return Text(told, end="", no_wrap=True)
 
 
-class RequeueScreen(ModalScreen[tuple[Sight, ...]]):
+class RequeueScreen(Own, ModalScreen[tuple[Sight, ...]]):
     """Takes the list and hands on what it found; nothing is done here."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -68,14 +66,6 @@ class RequeueScreen(ModalScreen[tuple[Sight, ...]]):
     def __init__(self) -> None:
         super().__init__()
         self._sights: tuple[Sight, ...] = ()
-
-    @property
-    def dibs(self) -> DibsApp:
-        """The app, by its own type."""
-        from dibs_tui.app import DibsApp
-
-        assert isinstance(self.app, DibsApp)
-        return self.app
 
     def compose(self) -> ComposeResult:
         """A place to paste into, and what was found."""

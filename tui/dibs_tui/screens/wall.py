@@ -18,11 +18,11 @@ from textual.widgets import Digits, Static
 from dibs_tui.ages import clock
 from dibs_tui.cards import trouble_of
 from dibs_tui.model.line import GLYPHS
+from dibs_tui.screens.own import Own
 from dibs_tui.widgets.head import Head
 from dibs_tui.widgets.problems import Problems
 
 if TYPE_CHECKING:
-    from dibs_tui.app import DibsApp
     from dibs_tui.model.board import BoardModel
 
 STATES = ("stale", "failed", "claimed", "available", "held", "done")
@@ -30,7 +30,7 @@ WORD = "unlock"
 _UNLOCKED = 300.0
 
 
-class WallScreen(Screen[None]):
+class WallScreen(Own, Screen[None]):
     """Read-only; typing `unlock` opens the board for five minutes, acts and all."""
 
     BINDINGS: ClassVar[list[BindingType]] = []
@@ -52,14 +52,6 @@ class WallScreen(Screen[None]):
         super().__init__()
         self._model = model
         self._typed = ""
-
-    @property
-    def dibs(self) -> DibsApp:
-        """The app, by its own type."""
-        from dibs_tui.app import DibsApp
-
-        assert isinstance(self.app, DibsApp)
-        return self.app
 
     def compose(self) -> ComposeResult:
         """Head and clock, counts, problems."""

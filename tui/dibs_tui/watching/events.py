@@ -85,17 +85,12 @@ class Events:
         if self._thread.is_alive() and self._thread is not current_thread():
             self._thread.join(0.5)
 
-    def rearm(self) -> None:
-        """Listen anew, to the folders that are there now."""
-        self._wait.ended.set()
-
     def expect(self, path: str, seconds: float) -> None:
         """Say before a change of `path` that it is due; unheard in time, this source is deaf."""
         self._wait.due.setdefault(path, ceil(seconds * 1000 / STEP))
 
     def _run(self) -> None:
         while not self._stopped:
-            self._wait.ended.clear()
             folders = self._present()
             try:
                 with self._listener(folders) as listener:

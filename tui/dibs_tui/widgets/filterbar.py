@@ -72,7 +72,7 @@ class Terms(Suggester):
         elif field == "owner":
             values = {facts.owner for facts in self._model.facts.values()}
         elif field == "host":
-            values = {f.record.host for f in self._model.facts.values() if f.record}
+            values = {facts.host for facts in self._model.facts.values()}
         elif field == "kind":
             values = {"task", "lock"}
         return [f"{field}={value}" for value in sorted(values) if value and clean(value) == value]

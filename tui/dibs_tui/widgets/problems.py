@@ -12,6 +12,7 @@ from dibs_tui.ages import short
 from dibs_tui.config import Config
 from dibs_tui.messages import FilterAsked, Inspected
 from dibs_tui.model.board import BoardModel
+from dibs_tui.model.causes import MOMENT
 from dibs_tui.model.line import GLYPHS
 from dibs_tui.model.problems import Group, Problem, count, problems
 from dibs_tui.text import clean, fit
@@ -133,6 +134,8 @@ class Problems(Shown[Group | Problem]):
         if row.task is not None:
             self.post_message(Inspected(row.task))
         elif row.terms:
-            self.post_message(FilterAsked(row.terms, "stale"))
+            tasks = self.cursor_tasks if row.terms.startswith(MOMENT) else ()
+            picked = frozenset(self.model.entry(task).claim for task in tasks)
+            self.post_message(FilterAsked(row.terms, "stale", picked))
         else:
             self.notify(clean(row.reason, 400), markup=False, timeout=5)
