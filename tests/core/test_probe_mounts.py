@@ -59,6 +59,7 @@ def test_through_a_process_in_user_space_it_is_polled(tmp_path: Path) -> None:
         assert quick(str(place / "board")).text == "fine with polling"
 
 
+@pytest.mark.kernel("vfat")
 def test_where_the_size_of_letters_does_not_count_it_is_told(tmp_path: Path) -> None:
     with KINDS["vfat"](tmp_path) as place:
         found, said = tried(place / "board")

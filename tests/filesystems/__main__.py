@@ -1,9 +1,9 @@
-"""The full form of everything that is tried on other file systems; half an hour, as root.
+"""The full form of everything that is tried on other file systems; forty minutes, as root.
 
     python -m tests.filesystems
 
-Each part also runs by itself: `tests.filesystems.gluster`, `.sshfs` and `.hostile`; the tests of
-this folder are their shorter form.
+Each part also runs by itself: `tests.filesystems.gluster`, `.sshfs` and `.hostile`, and `.nfs` in
+the machine of `machine.py`; the tests of this folder are their shorter form.
 """
 
 from __future__ import annotations
@@ -11,14 +11,19 @@ from __future__ import annotations
 import subprocess
 import sys
 
-PARTS = ("gluster", "sshfs", "hostile")
+PARTS = (
+    ("gluster",),
+    ("sshfs",),
+    ("machine", "tests.filesystems.nfs"),
+    ("hostile",),
+)
 
 
 def main() -> int:
     failed = []
-    for part in PARTS:
-        print(f"=== {part}", flush=True)
-        if subprocess.run([sys.executable, "-m", f"tests.filesystems.{part}"]).returncode:
+    for part, *more in PARTS:
+        print(f"=== {' '.join((part, *more))}", flush=True)
+        if subprocess.run([sys.executable, "-m", f"tests.filesystems.{part}", *more]).returncode:
             failed.append(part)
     print(f"=== failed: {', '.join(failed)}" if failed else "=== all of it held")
     return 1 if failed else 0

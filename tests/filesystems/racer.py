@@ -1,4 +1,4 @@
-"""`python -m tests.filesystems.racer DIR OWNER`: claim and finish whatever waits."""
+"""`python -m tests.filesystems.racer DIR OWNER`: at a line on stdin claim and finish what waits."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ import dibs
 def main(path: str, owner: str) -> None:
     """Print every claim that was finished, one a line."""
     board = dibs.open(path)
+    board.snapshot()
+    print("ready", flush=True)
+    sys.stdin.readline()
     while (claim := board.claim(owner=owner)) is not None:
         claim.done()
         print(claim.id, flush=True)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from tests.filesystems.hostile import people
 from tests.filesystems.mounts import why_not as nothing_mounts
@@ -124,6 +124,13 @@ class Remote(NamedTuple):
         self.server.kill()
 
 
+class Breaks(Protocol):
+    """What breaks parts of it while a storm blows."""
+
+    def go_on(self, scene: Scene) -> None:
+        """Until the time is up, or the word comes."""
+
+
 class Breaker(NamedTuple):
     """Breaks the far mount and the server in turn, and mends each again."""
 
@@ -179,7 +186,7 @@ class Breaker(NamedTuple):
 
 
 def blow(
-    where: Path, plan: Plan, ways: Sequence[Path], breaker: Breaker | None = None
+    where: Path, plan: Plan, ways: Sequence[Path], breaker: Breaks | None = None
 ) -> tuple[Verdict, str]:
     """A storm over these ways to one new board: its verdict, and all that is to be told of it."""
     verdict = storm(where, plan, Land(ways, people, breaker.go_on if breaker else None))

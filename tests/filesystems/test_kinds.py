@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import dibs
-from tests.filesystems import gluster, sshfs
+from tests.filesystems import gluster, nfs, sshfs
 from tests.filesystems.mounts import KINDS, why_not
 
 if why_not():
@@ -24,12 +24,22 @@ RACING = 200
 SETTLING = 20.0
 """Seconds: FAT's times have a tick of two, and an expiry must be sure."""
 
-SERVED = {"glusterfs": (gluster.why_not, gluster.mount), "sshfs": (sshfs.why_not, sshfs.mount)}
+SERVED = {
+    "glusterfs": (gluster.why_not, gluster.mount),
+    "sshfs": (sshfs.why_not, sshfs.mount),
+    "nfs": (nfs.why_not, nfs.mount),
+}
+RARE = ("vfat", "nfs")
+"""What not every kernel has."""
+ALL = [
+    pytest.param(kind, marks=pytest.mark.kernel(kind) if kind in RARE else ())
+    for kind in (*KINDS, *SERVED)
+]
 
 pytestmark = pytest.mark.timeout(120)
 
 
-@pytest.fixture(params=[*KINDS, *SERVED])
+@pytest.fixture(params=ALL)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
     """A folder on a file system of that kind."""
     reason, mount = SERVED.get(request.param, (str, KINDS.get(request.param)))
@@ -128,12 +138,20 @@ def test_racing_processes_never_share_a_task(place: Path) -> None:
         subprocess.Popen(
             [sys.executable, "-m", "tests.filesystems.racer", place, f"racer-{n}"],
             env=os.environ | {"PYTHONPATH": path},
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
         for n in range(2)
     ]
     try:
+        for racer in racers:
+            assert racer.stdout is not None
+            assert racer.stdout.readline() == "ready\n"
+        for racer in racers:
+            assert racer.stdin is not None
+            racer.stdin.write("go\n")
+            racer.stdin.flush()
         finished = [racer.communicate(timeout=60)[0].split() for racer in racers]
     finally:
         for racer in racers:
