@@ -152,7 +152,7 @@ def test_stats_are_one_flat_object_of_numbers(command: Command) -> None:
     one(command, "add", "a")
     found = one(command, "stats")
     assert {"available", "claimed", "stale", "failed", "done", "oldest"} <= set(found)
-    assert {"claims/min", "dones/min", "fails/min", "reaps/min"} <= set(found)
+    assert {"claims/min", "dones/min", "fails/min", "reaps/min", "expiries/min"} <= set(found)
     assert all(isinstance(value, int | float) for value in found.values())
 
 

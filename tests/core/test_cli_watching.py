@@ -18,8 +18,9 @@ import pytest
 
 import dibs
 from dibs.cli.grammar import VERBS
+from dibs.cli.stats import gather
 from tests.core.test_cli import Command
-from tests.core.tools import settle
+from tests.core.tools import Place, settle
 
 SOON = 1.0
 Start = Callable[..., "subprocess.Popen[bytes]"]
@@ -182,6 +183,25 @@ def test_prometheus_reads_the_figures(board: dibs.Board, command: Command) -> No
     assert samples['dibs_tasks{state="done"}'] == 1
     assert samples['dibs_events_per_minute{event="claims"}'] == pytest.approx(0.2)
     assert samples["dibs_oldest_waiting_seconds"] >= 0
+
+
+def test_an_expiry_counts_once_whether_it_was_given_back_or_not(place: Place) -> None:
+    def rates() -> tuple[float, float]:
+        figures = gather(place.board)
+        return figures["expiries/min"], figures["reaps/min"]
+
+    place.board.add("a")
+    assert place.board.claim(ttl=10) is not None
+    place.world.advance(5)
+    assert rates() == (0, 0)
+    place.world.advance(30)
+    assert rates() == (0.1, 0)
+    assert place.board.reap().given_back
+    assert rates() == (0.1, 0.1)
+    assert place.board.claim(ttl=10) is not None
+    place.world.advance(700)
+    assert place.board.snapshot().counts()["stale"] == 1
+    assert rates() == (0, 0), "both are longer ago than the rates reach"
 
 
 FAIL_IF = [

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from dibs.cli.boards import board_of
 from dibs.cli.say import age
+from dibs.clock import SECOND
 from dibs.errors import BadName
 from dibs.filters import seconds
 
 if TYPE_CHECKING:
     from dibs.board import Board
     from dibs.cli.say import Voice
+    from dibs.view import Snapshot
 
 WINDOW = 600
 """Seconds of the journal that rates are taken from."""
@@ -57,10 +59,15 @@ def gather(board: Board) -> dict[str, float]:
     figures["oldest"] = round(max(waiting, default=0.0), 3)
     now = snapshot.now.fs / 1e9
     recent = [event for event in board.journal.recent(now - WINDOW) if event.at <= now + 5]
-    for field, verbs in RATES.items():
-        count = sum(event.verb in verbs for event in recent)
-        figures[f"{field}/min"] = round(count * 60 / WINDOW, 3)
-    return figures
+    counts = {field: sum(e.verb in verbs for e in recent) for field, verbs in RATES.items()}
+    counts["expiries"] = counts["reaps"] + _stale_since(snapshot, snapshot.now.fs - WINDOW * SECOND)
+    return figures | {f"{what}/min": round(n * 60 / WINDOW, 3) for what, n in counts.items()}
+
+
+def _stale_since(snapshot: Snapshot, start: int) -> int:
+    """How many claims fell silent since then, and were not given back."""
+    stale = [facts for name, facts in snapshot.facts.items() if snapshot.stale(name)]
+    return sum(facts.beat + facts.ttl * SECOND >= start for facts in stale)
 
 
 def _parsed(text: str) -> tuple[str, str, str, float]:
