@@ -58,7 +58,7 @@ $b cp /inside /new/root/inside
 exec $b switch_root /new/root /bin/sh /inside
 """
 _INSIDE = """\
-export PATH={path} HOME=/root LC_ALL=C.UTF-8
+export PATH={path} HOME=/root LC_ALL=C.UTF-8 DIBS_TEST_MACHINE=1
 cd /
 busybox mount -t proc proc /proc
 busybox mount -t sysfs sys /sys
@@ -80,8 +80,17 @@ busybox poweroff -f
 _ended = re.compile(r"^=== ended with (\d+)\r?$", re.MULTILINE).search
 
 
+def inside() -> bool:
+    """Whether this is the machine itself, where nothing can be harmed."""
+    return "DIBS_TEST_MACHINE" in os.environ
+
+
 def knows(kind: str) -> bool:
-    """Whether this very kernel has that file system, loaded or not."""
+    """Whether that file system can be tried here, its module loaded or not."""
+    if inside():
+        return True
+    if kind == "nfs":  # it would stop the server of whoever has one
+        return False
     if kind in Path("/proc/filesystems").read_text().split():
         return True
     modprobe = _found("modprobe")

@@ -25,6 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.filesystems import machine
 from tests.filesystems.remote import BROKE, await_, blow
 from tests.filesystems.watched import watched
 from tests.stress.audit import Verdict
@@ -48,10 +49,12 @@ _GRACE = 10
 
 def why_not() -> str:
     """Why it cannot be tried here; empty where it can."""
+    if not machine.inside():
+        return "it stops the kernel's server: only in the machine of tests/filesystems/machine.py"
     missing = [name for name in _PROGRAMS if shutil.which(name) is None]
     if missing:
         return f"{', '.join(missing)}: not installed"
-    return "" if Path("/proc/fs/nfsd").is_mount() else "there is no kernel's server: /proc/fs/nfsd"
+    return "" if _NFSD.is_mount() else f"there is no kernel's server: {_NFSD}"
 
 
 class Far(NamedTuple):

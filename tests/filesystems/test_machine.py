@@ -6,21 +6,18 @@ import pytest
 
 from tests.filesystems import machine
 
-KINDS = ("vfat", "nfs")
 TESTS = (
     "tests/filesystems/test_kinds.py",
     "tests/filesystems/test_nfs.py",
     "tests/core/test_probe_mounts.py",
 )
-SECONDS = 420
+SECONDS = 600
 
 
 @pytest.mark.timeout(SECONDS + 30)
 def test_what_this_kernel_does_not_have_is_tried_in_a_machine_that_has_it() -> None:
-    if all(map(machine.knows, KINDS)):
-        pytest.skip("NO MACHINE WAS BOOTED: this kernel has everything, and it was tried here")
     if reason := machine.why_not():
-        pytest.skip(f"{' AND '.join(KINDS).upper()} WERE NOT TRIED: {reason}")
+        pytest.skip(f"WHAT THIS KERNEL DOES NOT HAVE WAS NOT TRIED: {reason}")
     how = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "kernel", "--durations=20")
     code, said = machine.run(*how, *TESTS, seconds=SECONDS)
     print(said)
