@@ -52,13 +52,13 @@ $b mount -t devtmpfs dev /dev
 for module in $($b cat /modules); do $b insmod /$module; done
 $b mount -t 9p -o trans=virtio,version=9p2000.L,ro,cache=loose,msize=500000 files /files
 $b mount -t tmpfs none /new
-$b mkdir /new/above /new/work /new/root
-$b mount -t overlay -o lowerdir=/files,upperdir=/new/above,workdir=/new/work none /new/root
-$b cp /inside /new/root/inside
-exec $b switch_root /new/root /bin/sh /inside
+$b mkdir /new/above /new/work /new/both
+$b mount -t overlay -o lowerdir=/files,upperdir=/new/above,workdir=/new/work none /new/both
+$b cp /inside /new/both/inside
+exec $b switch_root /new/both /bin/sh /inside
 """
 _INSIDE = """\
-export PATH={path} HOME=/root LC_ALL=C.UTF-8 DIBS_TEST_MACHINE=1
+export PATH={path} HOME=/tmp LC_ALL=C.UTF-8 DIBS_TEST_MACHINE=1
 cd /
 busybox mount -t proc proc /proc
 busybox mount -t sysfs sys /sys

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -117,8 +118,8 @@ def test_errors_into_a_pipe_that_does_not_block_are_passed_on_whole(place: Site)
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     run = place.run(*place.python("os.write(2, b'x' * 300_000)"), stderr=writer)
+    until(lambda: not select.select([], [writer], [], 0)[1])  # the pipe is full
     os.close(writer)
-    time.sleep(0.3)  # the pipe fills
     with os.fdopen(reader, "rb") as file:
         assert file.read() == b"x" * 300_000
     ended(run, 0)

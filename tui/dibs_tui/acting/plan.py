@@ -38,7 +38,7 @@ ACTS = {
         "force-release",
         "Force-release",
         "claimed held late stale",
-        "The claim is taken from its holder: a task waits again as it was, a lock is free.",
+        "Taken from its holder: a task waits again as it was, a lock is free.",
         "The process is not stopped; whatever it commits under this claim will be refused.",
         "force-release",
     ),
