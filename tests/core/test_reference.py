@@ -348,6 +348,5 @@ TestTheBoard = BoardMachine.TestCase
 TestTheBoard.settings = settings(
     max_examples=60,
     stateful_step_count=40,
-    deadline=None,
     suppress_health_check=list(HealthCheck),
 )

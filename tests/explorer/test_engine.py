@@ -130,7 +130,7 @@ OPERATIONS = st.sampled_from(
 PROGRAM = st.lists(OPERATIONS, min_size=1, max_size=3)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     PROGRAM,
     PROGRAM,
@@ -147,7 +147,7 @@ def test_merging_loses_no_outcome(one: list[Any], two: list[Any], faults: dict[s
     assert merged == plain
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(PROGRAM, PROGRAM)
 def test_merging_and_bounds_together_lose_no_outcome(one: list[Any], two: list[Any]) -> None:
     found: list[set[Any]] = [set(), set()]

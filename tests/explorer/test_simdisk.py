@@ -81,7 +81,7 @@ def simulated(run: Run, lay: Callable[[SimWorld], None] = lambda world: None) ->
     return results[0]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.lists(CALLS, min_size=1, max_size=12))
 def test_the_simulated_disk_answers_as_the_real_one(
     tmp_path_factory: pytest.TempPathFactory, calls: list[tuple[Any, ...]]

@@ -103,7 +103,7 @@ def test_only_the_foul_part_is_forgotten(state: State, key: str, value: object) 
     assert state.load() == LEFT._replace(**{key: getattr(Remembered(), key)})
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.dictionaries(st.sampled_from(Remembered._fields), JSON))
 def test_nothing_that_is_remembered_makes_it_fail(state: State, fields: dict[str, object]) -> None:
     state.file.parent.mkdir(parents=True, exist_ok=True)

@@ -32,7 +32,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rolls, "_PIECE", 4)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     start=st.sets(st.integers(0, 60)),
     steps=st.lists(st.tuples(st.sampled_from(("put", "drop")), st.integers(0, 60))),
@@ -58,7 +58,7 @@ def test_a_roll_is_the_sorted_set_of_what_was_put_and_not_dropped(
         assert [t.name for t in roll.part(at, at + 5)] == sorted(expected)[at : at + 5]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     start=st.sets(st.integers(0, 30)),
     steps=st.lists(st.tuples(st.sampled_from(("put", "drop", "move")), st.integers(0, 30))),
