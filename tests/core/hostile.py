@@ -247,7 +247,7 @@ class Den:
         if uid is not None:
             give(self.path, uid)
             give(self.path.parent / ".world", uid)
-        wrong = in_child(self.run_cli if commands else self.run, seconds=30, uid=uid)
+        wrong = in_child(self.run_cli if commands else self.run, uid=uid)
         if self.canary() != beside:
             wrong.append(f"outside the board: {beside} became {self.canary()}")
         lost = before - self.payloads(".dibs/new") - finished

@@ -11,6 +11,7 @@ import pytest
 
 import dibs
 from tests.core.tools import settle
+from tests.patience import PATIENCE
 
 LIBRARY = Path(dibs.__file__).parent / "sh/dibs.sh"
 SHELLS = (["dash"], ["busybox", "sh"])
@@ -46,7 +47,7 @@ class Fleet:
             cwd=self.path.parent,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=40,
+            timeout=PATIENCE,
         )
 
     def sh(self, script: str, *, code: int = 0, **env: str) -> str:

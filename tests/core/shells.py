@@ -4,6 +4,7 @@ import subprocess
 from collections.abc import Callable
 
 from tests.core.tools import Place
+from tests.patience import PATIENCE
 
 PLAIN_TTL = 600
 PAYLOAD = b"what to do\n"
@@ -23,7 +24,7 @@ class Shell(Place):
 
     def sh(self, *commands: str, host: str = "web-3") -> None:
         script = "\n".join([f"hostname() {{ echo {host}; }}", "set -e", *commands])
-        subprocess.run(["sh", "-c", script], cwd=self.path, check=True, timeout=20)
+        subprocess.run(["sh", "-c", script], cwd=self.path, check=True, timeout=PATIENCE)
 
     def offer(self, name: str = "task-7.available") -> None:
         (self.path / name).write_bytes(PAYLOAD)

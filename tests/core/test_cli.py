@@ -15,6 +15,7 @@ import pytest
 import dibs
 from dibs import names
 from tests.core.tools import Place, settle
+from tests.patience import PATIENCE
 
 CORE = Path(dibs.__file__).parents[1]
 
@@ -42,7 +43,7 @@ class Command:
 
     def run(self, *argv: str) -> subprocess.CompletedProcess[bytes]:
         command = [sys.executable, "-m", "dibs", "-d", str(self.path), *argv]
-        return subprocess.run(command, capture_output=True, env=self.env, timeout=30)
+        return subprocess.run(command, capture_output=True, env=self.env, timeout=PATIENCE)
 
 
 @pytest.fixture
@@ -168,7 +169,7 @@ def test_a_pipe_that_is_closed_early_is_no_error(command: Command) -> None:
     os.close(readable)
     argv = [sys.executable, "-m", "dibs", "-d", str(command.path), "ls"]
     done = subprocess.run(
-        argv, env=command.env, stdout=writable, stderr=subprocess.PIPE, check=True, timeout=30
+        argv, env=command.env, stdout=writable, stderr=subprocess.PIPE, check=True, timeout=PATIENCE
     )
     os.close(writable)
     assert b"Traceback" not in done.stderr

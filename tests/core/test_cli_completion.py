@@ -20,8 +20,8 @@ import dibs
 from dibs.cli.running import parser
 from tests.core.test_cli import Command
 from tests.core.tools import settle
+from tests.patience import PATIENCE
 
-PATIENCE = 20.0
 RUN = {o for a in parser()._actions for o in a.option_strings if o.startswith("--")}
 START = {"bash": ["bash", "--norc", "--noprofile", "-i"], "zsh": ["zsh", "-f", "-i"]}
 LOAD = {"bash": ".", "zsh": "autoload -U compinit; compinit -D -u; ."}

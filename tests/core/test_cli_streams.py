@@ -13,6 +13,7 @@ import pytest
 import dibs
 from tests.core.test_cli import Command
 from tests.core.tools import settle
+from tests.patience import PATIENCE
 
 GONE = "a.f1.me-0123456789"
 
@@ -44,7 +45,7 @@ def either(request: pytest.FixtureRequest, command: Command) -> Command:
 def test_a_full_standard_output_is_one_line_and_exit_1(either: Command, argv: list[str]) -> None:
     with open("/dev/full", "wb") as full:
         process = start(either, *argv, stdout=full.fileno())
-        told = process.communicate(timeout=20)[1].decode()
+        told = process.communicate(timeout=PATIENCE)[1].decode()
     assert (process.returncode, len(told.splitlines())) == (1, 1), told
     assert "standard output: No space left on device" in told
 
@@ -58,7 +59,7 @@ def test_a_full_standard_error_changes_no_exit_code(
 ) -> None:
     with open("/dev/full", "wb") as full:
         process = start(either, *argv, stdout=subprocess.DEVNULL, stderr=full.fileno())
-        assert process.wait(20) == code
+        assert process.wait(PATIENCE) == code
 
 
 @pytest.mark.parametrize(("argv", "code"), [(["done", GONE], 5), (["show", "none"], 3)])
@@ -70,7 +71,7 @@ def test_a_refusal_that_nobody_reads_keeps_its_exit_code(
     with open("/dev/full", "wb") as full:
         for stdout in (writable, full.fileno()):
             process = start(either, "--json", *argv, stdout=stdout)
-            assert (process.communicate(timeout=20)[1], process.returncode) == (b"", code)
+            assert (process.communicate(timeout=PATIENCE)[1], process.returncode) == (b"", code)
     os.close(writable)
 
 
@@ -80,7 +81,7 @@ def test_help_that_nobody_reads_is_no_error(either: Command, argv: list[str]) ->
     os.close(readable)
     process = start(either, *argv, stdout=writable)
     os.close(writable)
-    told = process.communicate(timeout=20)[1]
+    told = process.communicate(timeout=PATIENCE)[1]
     assert (process.returncode, b"Traceback" in told) == (0, False)
 
 
@@ -90,7 +91,10 @@ def test_a_current_directory_that_is_gone_is_one_line(command: Command, verb: li
     folder.mkdir()
     line = f'cd {folder} && rmdir {folder} && exec "$0" -m dibs "$@"'
     done = subprocess.run(
-        ["sh", "-c", line, sys.executable, *verb], env=command.env, capture_output=True, timeout=20
+        ["sh", "-c", line, sys.executable, *verb],
+        env=command.env,
+        capture_output=True,
+        timeout=PATIENCE,
     )
     told = done.stderr.decode()
     assert (done.returncode, told.startswith("dibs: the current directory: ")) == (1, True), done
@@ -112,7 +116,7 @@ def test_run_tells_how_each_claim_ended_as_it_ends(either: Command) -> None:
     assert process.stdout.readline() == b"b\n"
     hold.write_text("go\n")
     assert json.loads(process.stdout.readline())["id"] == "b"
-    assert process.communicate(timeout=20)[1] == b""
+    assert process.communicate(timeout=PATIENCE)[1] == b""
     assert process.returncode == 0
 
 
@@ -124,5 +128,5 @@ def test_run_goes_on_working_when_nobody_reads_how_its_claims_end(either: Comman
     work = '[ "$DIBS_ID" = a ] || sleep 0.5'
     process = start(either, "--json", "run", "--jobs", "2", "--", "sh", "-c", work, stdout=writable)
     os.close(writable)
-    assert process.communicate(timeout=20)[1] == b""
+    assert process.communicate(timeout=PATIENCE)[1] == b""
     assert (process.returncode, board.snapshot().counts()["done"]) == (0, 2)

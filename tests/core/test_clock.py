@@ -221,7 +221,7 @@ def test_a_clock_set_back_while_the_mount_is_tried_keeps_nobody_waiting(scratch:
             world.step(-HOUR)
 
     port.after["create"] = set_back
-    in_child(lambda: opened(port).add("x").name, seconds=10)
+    in_child(lambda: opened(port).add("x").name)
 
 
 @pytest.fixture

@@ -112,7 +112,7 @@ def test_a_crowd_of_strangers_is_counted_and_left_alone(scratch: Path, count: in
         board.repair()
         return board.snapshot().strangers, len(findings), len(os.listdir(place.path))
 
-    assert in_child(look, seconds=20) == (count * 4 // 5, count * 4 // 5, count + 3)
+    assert in_child(look) == (count * 4 // 5, count * 4 // 5, count + 3)
 
 
 @pytest.mark.parametrize(

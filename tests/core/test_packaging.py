@@ -11,8 +11,6 @@ CHECKOUT = Path(__file__).parents[2]
 CLAIM = re.compile(r"a\.f[1-9]\d*(a\d+)?\.me-[0-9A-F]{10}")
 DASHBOARD = {"dibs_tui", "humanize", "rich", "textual", "watchfiles"}
 
-pytestmark = pytest.mark.timeout(300)  # pip may have to fetch the build backend
-
 
 def output(*command: str | Path, **env: str) -> str:
     done = subprocess.run(command, env=os.environ | env, capture_output=True, text=True)

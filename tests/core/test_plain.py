@@ -14,6 +14,7 @@ from tests.core.shells import (
     THEIR_REAPER,
     Shell,
 )
+from tests.patience import PATIENCE
 
 FORMS = {
     "seconds and host": ([CLAIM, ECHO], "web-3"),
@@ -64,7 +65,7 @@ def test_a_lock_that_is_empty_or_torn_is_a_beat_like_any_other(shell: Shell, bea
     shell.wait(PLAIN_TTL - 10)
     assert shell.reaped() == []
     assert shell.names() == ["task-7.claimed", "task-7.lock"]
-    shell.wait(20)
+    shell.wait(PATIENCE)
     assert shell.reaped() == ["task-7.available"]
 
 
@@ -154,7 +155,7 @@ def test_a_lock_without_a_claim_is_cleared_once_it_is_older_than_the_ttl(shell: 
     shell.wait(PLAIN_TTL - 10)
     assert shell.board.repair() == []
     assert shell.names() == ["task-7.lock"]
-    shell.wait(20)
+    shell.wait(PATIENCE)
     assert [finding.kind for finding in shell.board.check()] == ["lock"]
     assert shell.board.repair() == []
     assert shell.names() == []

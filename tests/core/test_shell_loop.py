@@ -49,7 +49,7 @@ def test_a_loop_leaves_neither_processes_nor_open_files_behind(fleet: Fleet) -> 
     assert os.read(reader, 1) == b""  # a writer that is left would block it
     os.close(reader)
     claim = fleet.names()[0].removeprefix("done/")
-    until(lambda: not marked(claim), 5)
+    until(lambda: not marked(claim))
 
 
 def test_a_beat_that_its_loop_overtakes_is_no_old_holder(fleet: Fleet) -> None:

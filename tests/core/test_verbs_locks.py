@@ -88,7 +88,7 @@ def test_a_tasks_id_is_no_locks_name(place: Place, end: str) -> None:
             return type(error).__name__
         return "acquired"
 
-    assert in_child(acquire, seconds=3) in ("BadName", "Exists")
+    assert in_child(acquire) in ("BadName", "Exists")
     assert place.names() == before
 
 

@@ -16,6 +16,7 @@ import dibs
 from dibs.disk import Disk, Stat
 from dibs.settings import dump
 from dibs.store import Store
+from tests.patience import PATIENCE
 
 SECOND = 1_000_000_000
 NOBODY = 65534
@@ -156,7 +157,10 @@ class Place:
 
 
 def in_child(
-    work: Callable[[], T], *, seconds: float = 20, uid: int | None = None, umask: int | None = None
+    work: Callable[[], T],
+    *,
+    uid: int | None = None,
+    umask: int | None = None,
 ) -> T:
     """What a forked process finds, perhaps as another user; one that hangs fails the test."""
     readable, writable = os.pipe()
@@ -166,12 +170,12 @@ def in_child(
         _work(work, writable, uid, umask)
     os.close(writable)
     data = b""
-    until = time.monotonic() + seconds
+    until = time.monotonic() + PATIENCE
     try:
         while True:
             left = until - time.monotonic()
             if left <= 0 or not select.select([readable], [], [], left)[0]:
-                raise AssertionError(f"still at it after {seconds} s")
+                raise AssertionError(f"still at it after {PATIENCE} s")
             chunk = os.read(readable, 1 << 16)
             if not chunk:
                 break

@@ -18,6 +18,7 @@ from typing import NamedTuple, Protocol
 
 from tests.filesystems.hostile import people
 from tests.filesystems.mounts import why_not as nothing_mounts
+from tests.patience import PATIENCE
 from tests.stress import ledger
 from tests.stress.audit import Verdict
 from tests.stress.crew import Scene
@@ -26,7 +27,6 @@ from tests.stress.storm import Land, Plan, report, storm
 
 BROKE = "broke"
 """A line of the outside log: this part was broken in this way."""
-_SOON = 20.0
 _DETACHED = 'echo $$ >"$0" && exec "$@"'
 
 
@@ -240,7 +240,7 @@ def _read(file: Path) -> str:
 
 def await_(found: Callable[[], object], otherwise: str) -> None:
     """Wait until it is so; nothing tells of it."""
-    until = time.monotonic() + _SOON
+    until = time.monotonic() + PATIENCE
     while not found():
         assert time.monotonic() < until, otherwise
         time.sleep(0.01)

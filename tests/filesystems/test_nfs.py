@@ -11,7 +11,7 @@ from tests.filesystems.nfs import Breaker
 from tests.filesystems.watched import WITHIN, latencies
 from tests.stress.storm import Plan
 
-pytestmark = [pytest.mark.kernel("nfs"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.kernel("nfs")
 
 
 @pytest.fixture(autouse=True)

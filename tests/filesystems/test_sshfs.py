@@ -19,7 +19,6 @@ OLD = "posix-rename,hardlink"
 """What only OpenSSH's servers know."""
 
 
-@pytest.mark.timeout(120)
 def test_a_storm_over_two_mounts_and_the_folder_loses_nothing_while_all_break(
     tmp_path: Path,
 ) -> None:

@@ -11,10 +11,10 @@ from threading import Condition
 
 import dibs
 from dibs_tui.reader import Reader
+from tests.patience import PATIENCE
 
 WITHIN = 2.0
 """Seconds: as soon as a person expects it."""
-_PATIENCE = 30.0
 
 
 def latencies(near: Path, far: Path, rounds: int, seed: int = 1) -> dict[str, list[float]]:
@@ -66,18 +66,18 @@ class _Watch:
 
     def __exit__(self, *_: object) -> None:
         self._reader.stop()
-        self._reader.join(_PATIENCE)
+        self._reader.join(PATIENCE)
 
     def seen(self, name: str) -> float:
         """When a name was told, as soon as it is."""
         with self._news:
-            assert self._news.wait_for(lambda: name in self._came, _PATIENCE), f"{name}: not seen"
+            assert self._news.wait_for(lambda: name in self._came, PATIENCE), f"{name}: not seen"
             return self._came[name]
 
     def beaten(self, name: str, before: int) -> float:
         """When a later beat than that was told, which is now."""
         with self._news:
-            later = self._news.wait_for(lambda: self.beats[name] > before, _PATIENCE)
+            later = self._news.wait_for(lambda: self.beats[name] > before, PATIENCE)
             assert later, f"no beat of {name} was seen"
             return time.monotonic()
 

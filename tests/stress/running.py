@@ -15,17 +15,17 @@ from typing import Any, TypeVar
 
 import dibs
 from tests.core.tools import settle
+from tests.patience import PATIENCE
 
 CORE = Path(dibs.__file__).parents[1]
 DIBS = (sys.executable, "-m", "dibs")
 ENV = os.environ | {"PYTHONPATH": str(CORE), "USER": "tester"}
-PATIENCE = 20.0
 Found = TypeVar("Found")
 
 
-def until(found: Callable[[], Found], seconds: float = PATIENCE) -> Found:
+def until(found: Callable[[], Found]) -> Found:
     """What is found as soon as it is; a test does not wait for ever."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + PATIENCE
     while not (it := found()):
         assert time.monotonic() < end, "it never came"
         time.sleep(0.005)

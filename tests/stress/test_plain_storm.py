@@ -82,7 +82,6 @@ def test_a_plain_claim_that_beat_in_time_is_not_to_be_reaped(
     assert bool(found.faults) is rings
 
 
-@pytest.mark.timeout(240)
 def test_shells_and_hardened_workers_share_a_board_through_a_storm(tmp_path: Path) -> None:
     found = plain_storm.storm(tmp_path, Plan(tasks=400, seconds=8))
     print(plain_storm.report(found))

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
 from tests.stress.running import Site, alive, ended, events, marked, site, until
 
 OUTPUT = 10 << 20
@@ -92,7 +93,7 @@ def test_both_outputs_pass_through_untouched(place: Site) -> None:
 def test_standard_input_is_the_commands_own(place: Site) -> None:
     place.board.add("a")
     run = place.run("--", "cat", stdin=subprocess.PIPE)
-    out, _ = run.communicate(b"\0\xffthrough", timeout=20)
+    out, _ = run.communicate(b"\0\xffthrough", timeout=PATIENCE)
     assert (run.returncode, out) == (0, b"\0\xffthrough")
 
 
@@ -110,7 +111,7 @@ def test_a_run_whose_errors_nobody_reads_ends_when_told_to(place: Site) -> None:
     run = place.run(*place.python("os.write(2, b'x' * 100_000)"))
     until(lambda: place.state("a").state == "done")
     run.send_signal(signal.SIGTERM)
-    assert run.wait(5) == 143
+    assert run.wait(PATIENCE) == 143
 
 
 def test_errors_into_a_pipe_that_does_not_block_are_passed_on_whole(place: Site) -> None:
@@ -131,7 +132,9 @@ def test_a_run_whose_own_streams_are_closed_works_all_the_same(place: Site, clos
     line = f'"$@" {closed}'
     own = [sys.executable, "-m", "dibs", "-d", str(place.path), "run", "--", "sh", "-c", "exit 0"]
     env = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2] / "core")}
-    done = subprocess.run(["sh", "-c", line, "sh", *own], env=env, timeout=20, capture_output=True)
+    done = subprocess.run(
+        ["sh", "-c", line, "sh", *own], env=env, timeout=PATIENCE, capture_output=True
+    )
     assert (done.returncode, done.stderr) == (0, b"")
     assert place.state("a").state == "done"
 
@@ -143,7 +146,7 @@ def test_a_reader_of_the_errors_that_goes_away_is_felt_by_the_command(place: Sit
     assert run.stderr is not None
     run.stderr.read(1 << 16)
     run.stderr.close()
-    assert run.wait(20) == 128 + signal.SIGPIPE
+    assert run.wait(PATIENCE) == 128 + signal.SIGPIPE
 
 
 def test_nobody_has_to_read_the_errors_for_the_lease_to_be_kept(place: Site) -> None:

@@ -141,7 +141,7 @@ def test_all_stopped_together_the_work_is_ended_as_soon_as_they_go_on(place: Sit
     until(lambda: place.board.reap().given_back)
     for pid in pids:
         os.kill(pid, signal.SIGCONT)
-    until(lambda: not marked(claim), 1.0)
+    until(lambda: not marked(claim))
     ended(run, 5)
 
 

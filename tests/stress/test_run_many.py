@@ -140,7 +140,6 @@ def test_of_fifty_runs_under_one_lock_one_runs(place: Site) -> None:
     assert place.state("nightly").name == "nightly.f1.free"
 
 
-@pytest.mark.timeout(180)
 def test_fifty_runs_that_wait_for_one_lock_run_one_after_another(place: Site) -> None:
     program = (
         "fd = os.open(f'{notes}/inside', os.O_CREAT | os.O_EXCL)\n"

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.stress.running import DIBS, ENV, PATIENCE, Site, alive, site, until
+from tests.patience import PATIENCE
+from tests.stress.running import DIBS, ENV, Site, alive, site, until
 
 SLOW = """\
 import os, sys, time

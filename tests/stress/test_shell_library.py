@@ -8,8 +8,6 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 import dibs
 from dibs.names import read_ended
 from dibs.settings import Settings, dump
@@ -47,7 +45,6 @@ def work(where: Path, owner: str) -> None:
         claim.done()
 
 
-@pytest.mark.timeout(180)
 def test_shells_and_python_workers_finish_each_task_once(tmp_path: Path) -> None:
     board = board_in(tmp_path)
     ids = [f"task-{n}" for n in range(TASKS)]
@@ -77,7 +74,6 @@ def test_shells_and_python_workers_finish_each_task_once(tmp_path: Path) -> None
     assert board.check() == []
 
 
-@pytest.mark.timeout(120)
 def test_one_loop_takes_over_what_a_killed_one_held(tmp_path: Path) -> None:
     board = board_in(tmp_path, ttl=1)
     board.add("task", b"x")

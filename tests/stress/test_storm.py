@@ -181,7 +181,6 @@ def test_the_outside_log_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert second == Line(log.TRY, 9, 6, CLAIMED, "a.available")
 
 
-@pytest.mark.timeout(240)
 def test_a_storm_loses_nothing_commits_nothing_twice_and_reaps_nobody_alive(
     tmp_path: Path,
 ) -> None:

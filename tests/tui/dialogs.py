@@ -43,9 +43,9 @@ def hint(app: DibsApp) -> str:
     return str(found.first(Static).render()) if found else ""
 
 
-async def asked(app: DibsApp, pilot: Pilot[None], words: str, seconds: float = 10.0) -> None:
+async def asked(app: DibsApp, pilot: Pilot[None], words: str) -> None:
     """Wait until the dialog asks for something."""
-    await until(pilot, lambda: words in hint(app), seconds)
+    await until(pilot, lambda: words in hint(app))
 
 
 async def fill(app: DibsApp, pilot: Pilot[None], where: str, text: str) -> None:

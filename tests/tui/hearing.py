@@ -23,10 +23,9 @@ import pytest
 
 from dibs_tui.watching.events import FOLDERS, Events
 from tests.filesystems.mounts import why_not
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
-SOON = 10.0
-"""Seconds; only a failing test waits that long."""
 
 
 class Hearing:
@@ -56,18 +55,18 @@ class Hearing:
     def wait(self, *paths: str) -> None:
         """Wait until all of these were heard."""
         with self._told:
-            heard = self._told.wait_for(lambda: {*paths} <= self._all(), SOON)
+            heard = self._told.wait_for(lambda: {*paths} <= self._all(), PATIENCE)
             assert heard, f"not heard: {sorted({*paths} - self._all())[:5]}"
 
     def wait_for_more(self, batches: int) -> None:
         with self._told:
             wanted = len(self.batches) + batches
-            assert self._told.wait_for(lambda: len(self.batches) >= wanted, SOON)
+            assert self._told.wait_for(lambda: len(self.batches) >= wanted, PATIENCE)
 
     def wait_anew(self) -> None:
         """Wait until it has listened anew, and forget what was heard before."""
         with self._told:
-            heard = self._told.wait_for(lambda: any(_is_anew(b) for b in self.batches), SOON)
+            heard = self._told.wait_for(lambda: any(_is_anew(b) for b in self.batches), PATIENCE)
             assert heard, f"not listened anew: {self.batches}"
             self.batches.clear()
 
@@ -110,7 +109,7 @@ def listening(root: Path) -> Iterator[Hearing]:
 
 def soon(wanted: Callable[[], object]) -> bool:
     """Whether it comes true, looked at again and again."""
-    until = time.monotonic() + SOON
+    until = time.monotonic() + PATIENCE
     while not wanted():
         if time.monotonic() > until:
             return False
@@ -147,7 +146,7 @@ class Away:
         self.process.stdin.flush()
         while True:
             try:
-                said = self._out.get(timeout=SOON)
+                said = self._out.get(timeout=PATIENCE)
             except Empty:
                 raise AssertionError(f"no answer; exit: {self.process.poll()}") from None
             if "batch" not in said:
@@ -161,7 +160,7 @@ class Away:
         """Let it stop listening and end; its exit code."""
         assert self.process.stdin is not None
         self.process.stdin.close()
-        return self.process.wait(SOON)
+        return self.process.wait(PATIENCE)
 
     def end(self) -> None:
         self.process.kill()

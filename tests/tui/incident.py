@@ -29,6 +29,7 @@ from typing import NamedTuple
 import dibs
 from dibs.journal import REFUSED
 from tests.core.tools import settle
+from tests.patience import PATIENCE
 from tests.tui.terminal import ROOT, environment
 from tests.tui.tmux import Tmux, tmux
 
@@ -80,7 +81,7 @@ class Crew:
     def leaves(self) -> None:
         """Wait until all have ended by themselves."""
         for process in self._processes:
-            assert process.wait(60) == 0
+            assert process.wait(PATIENCE) == 0
 
     def end(self) -> None:
         """Kill what is left of them."""
@@ -163,7 +164,7 @@ def dead_worker(board: dibs.Board) -> None:
 def relieve_one(operator: Operator, board: dibs.Board) -> dict[str, object]:
     """From the board as it opens to the release of the dead worker's task."""
     screen = operator.screen
-    screen.shows("● live", "▲ 1 stale", "dead-1", seconds=20)
+    screen.shows("● live", "▲ 1 stale", "dead-1")
     time.sleep(0.8)  # a row that has just moved is not acted on
     operator.press("X")
     screen.shows("Force-release dead-1?", "DEAD", "y — force-release")
@@ -188,11 +189,11 @@ def _relieve_host(
     time.sleep(0.8)
     operator.press("X")
     screen.shows(f"Force-release {plan.claims:,} tasks?", f"{plan.claims:,} of {plan.claims:,} as")
-    screen.shows("y — force-release", seconds=30)
+    screen.shows("y — force-release")
     time.sleep(0.5)
     operator.press("y")
     begun = time.monotonic()
-    screen.shows(f"{plan.claims:,} done", seconds=60)
+    screen.shows(f"{plan.claims:,} done")
     released = time.monotonic()
     keys = operator.counted()
     assert sum(t.state == "available" for t in board.snapshot().tasks.values()) == plan.claims + 1
@@ -217,7 +218,7 @@ def _come_back(operator: Operator, host: Crew, board: dibs.Board, plan: Plan) ->
     host.signal(signal.SIGCONT)
     begun = time.monotonic()
     host.says("idle")
-    told = screen.wait_for(lambda seen: _came_back(seen, plan), 20)
+    told = screen.wait_for(lambda seen: _came_back(seen, plan))
     seen = time.monotonic()
     host.tell("end")
     host.leaves()

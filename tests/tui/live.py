@@ -15,6 +15,7 @@ from dibs_tui.config import Config
 from dibs_tui.memory import Remembered
 from dibs_tui.reader import Reader
 from dibs_tui.widgets.table import TaskTable
+from tests.patience import PATIENCE
 
 Drive = Callable[[DibsApp, Pilot[None]], Awaitable[None]]
 SIZE = (120, 40)
@@ -42,13 +43,13 @@ async def dashboard(
             yield app, pilot
     finally:
         reader.stop()
-        reader.join(5)
-        assert app.saving.acquire(timeout=5), "the view is still being written"
+        reader.join(PATIENCE)
+        assert app.saving.acquire(timeout=PATIENCE), "the view is still being written"
 
 
-async def until(pilot: Pilot[None], holds: Callable[[], bool], seconds: float = 10.0) -> None:
+async def until(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
     """Wait until something holds."""
-    deadline = asyncio.get_running_loop().time() + seconds
+    deadline = asyncio.get_running_loop().time() + PATIENCE
     while not holds():
         assert asyncio.get_running_loop().time() < deadline, "it never came to be"
         await pilot.pause(0.02)

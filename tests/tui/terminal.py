@@ -21,9 +21,10 @@ from unicodedata import combining
 import pyte
 from wcwidth import wcwidth
 
+from tests.patience import PATIENCE
+
 ROOT = Path(__file__).parents[2]
 DIBS = (sys.executable, "-m", "dibs_tui.main")
-PATIENCE = 8.0
 Found = TypeVar("Found")
 
 _TAKE = """\
@@ -199,10 +200,10 @@ class Terminal:
 
     # The process
 
-    def leaves(self, seconds: float) -> int:
+    def leaves(self, seconds: float = PATIENCE) -> int:
         """Wait until the process has ended, and until all that it wrote is read."""
         code = self.process.wait(seconds)
-        left = time.monotonic() + 1
+        left = time.monotonic() + PATIENCE
         while select.select([self.master], [], [], 0)[0] and time.monotonic() < left:
             time.sleep(0.01)
         with self.still:
@@ -231,7 +232,7 @@ class Terminal:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGCONT)
                 os.kill(self.pid, signal.SIGKILL)
-        self.process.wait(10)
+        self.process.wait(PATIENCE)
         if self._reader.is_alive():
             self.stop_reading()
         for fd in {self.master, self.slave, self._ended, self._end} - {-1}:
@@ -257,7 +258,7 @@ def verb(path: Path, *argv: str, **env: str) -> str:
         env=environment(path.parent, **env),
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=PATIENCE,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()

@@ -55,7 +55,7 @@ def test_an_expired_claim_is_released_by_y_and_by_nothing_else(
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         await until(pilot, lambda: "1 stale" in text_of(app))
-        await until(pilot, lambda: "EXPIRED" in text_of(app), 15)
+        await until(pilot, lambda: "EXPIRED" in text_of(app))
         await opened(app, pilot, "4", "down", "X")
         await until(pilot, lambda: "The process is not stopped" in text_of(app))
         shown = text_of(app)
@@ -105,7 +105,7 @@ def test_a_live_claim_is_refused_until_overridden_with_id_and_reason(
         app.screen.query_one("#act-cancel").focus()
         await pilot.press("y")
         assert state(board, "task-1") == "claimed"
-        await until(pilot, lambda: hint(app).startswith("y"), 8)
+        await until(pilot, lambda: hint(app).startswith("y"))
         await asyncio.sleep(0.2)
         await pilot.press("y")
         await until(pilot, lambda: state(board, "task-1") == "available")
@@ -133,7 +133,7 @@ def test_a_claim_that_changed_since_it_was_painted_is_not_touched(
         await typed(pilot, app, "#act-typed", "task-1")
         await typed(pilot, app, "#act-reason", "x")
         app.screen.query_one("#act-cancel").focus()
-        await until(pilot, lambda: hint(app).startswith("y"), 30)
+        await until(pilot, lambda: hint(app).startswith("y"))
         await asyncio.sleep(0.2)
         await pilot.press("y")
         await until(pilot, lambda: "1 changed" in text_of(app))

@@ -19,7 +19,6 @@ from tests.tui.act_storm import Fault, storm
 from tests.tui.terminal import environment
 
 
-@pytest.mark.timeout(180)
 def test_no_act_lands_on_what_was_not_painted_and_ledger_journal_and_directory_agree() -> None:
     figures = storm(rounds=50, seed=1)
     print(figures)

@@ -135,19 +135,19 @@ def test_the_board_says_who_came_back(tmp_path: Path, monkeypatch: pytest.Monkey
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         await asyncio.to_thread(board.force_release, claim.task.name, "hung")
-        await until(pilot, lambda: "1 available" in text_of(app), 5)
+        await until(pilot, lambda: "1 available" in text_of(app))
         await asyncio.to_thread(commit)
         host = dibs.this_host().name
         words = f"agent-7 on {host} came back: its claim #1 is void"
-        await until(pilot, lambda: words in text_of(app), 5)
+        await until(pilot, lambda: words in text_of(app))
         assert app.board_screen is not None
         app.board_screen.hand.do("wall")
         await until(pilot, lambda: bool(app.screen.query("#wall-banner")))
-        await until(pilot, lambda: words in text_of(app), 5)
+        await until(pilot, lambda: words in text_of(app))
         await pilot.press("escape")
         await until(pilot, lambda: type(app.screen).__name__ == "BoardScreen")
         await pilot.press("escape")
-        await until(pilot, lambda: "came back" not in text_of(app), 5)
+        await until(pilot, lambda: "came back" not in text_of(app))
 
     drive(tmp_path / "board", steps, size=(140, 40))
 

@@ -17,6 +17,7 @@ from dibs_tui.alerts import Alerts
 from dibs_tui.config import Config
 from dibs_tui.model.board import BoardModel
 from dibs_tui.model.seen import Seen, Status
+from tests.patience import PATIENCE
 from tests.tui.hearing import passed_through
 
 FAILED = Task("failed/t.f1.w-0123456789", "t", "failed", 1, 0, 5, "w-0123456789")
@@ -117,7 +118,7 @@ def test_the_users_command_gets_the_words_and_no_shell(tmp_path: Path) -> None:
     found = alerts(Terminal(), Config(bell=False, alert_command=command))
     found.seen(Seen(stale={"$(touch /nowhere)": Verdict.DEAD}), known())
     found.tick(Status())
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while not out.exists():
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -154,7 +155,7 @@ def all_done() -> None:
     """Wait for the threads that work beside the screen."""
     for thread in threading.enumerate():
         if thread.name == "dibs-aside":
-            thread.join(10)
+            thread.join(PATIENCE)
             assert not thread.is_alive()
 
 

@@ -73,11 +73,11 @@ def test_a_row_that_leaves_under_the_cursor_stays_as_a_tombstone(
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         await pilot.press("2", "down", "down")
         await asyncio.to_thread(lambda: board.claim("task-02", owner="web-1", ttl=60))
-        await until(pilot, lambda: "1 claimed" in text_of(app), 3)
+        await until(pilot, lambda: "1 claimed" in text_of(app))
         assert under_cursor(app, "available") == "task-02"
         assert "· task-02" in text_of(app)
         await pilot.press("down")
-        await until(pilot, lambda: "task-02" not in text_of(app), 3)
+        await until(pilot, lambda: "task-02" not in text_of(app))
         assert under_cursor(app, "available") == "task-03"
 
     drive(path, steps)
@@ -91,9 +91,9 @@ def test_the_order_stands_still_for_a_while_after_a_cursor_move(
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         await pilot.press("2", "down")
         await asyncio.to_thread(lambda: board.add("a-first"))
-        await until(pilot, lambda: "1 held back" in text_of(app), 3)
+        await until(pilot, lambda: "1 held back" in text_of(app))
         assert "a-first" not in text_of(app)
-        await until(pilot, lambda: "a-first" in text_of(app), 5)
+        await until(pilot, lambda: "a-first" in text_of(app))
 
     drive(path, steps, config=Config(still=1.5))
 
@@ -106,9 +106,9 @@ def test_marks_stay_on_their_tasks_and_hold_the_order(path: Path, board: dibs.Bo
         marked = {task.id for task in table(app, "available").marks.values()}
         assert marked == {"task-01", "task-02", "task-03"}
         await asyncio.to_thread(lambda: board.add("a-first"))
-        await until(pilot, lambda: "1 held back" in text_of(app), 3)
+        await until(pilot, lambda: "1 held back" in text_of(app))
         await pilot.press("escape")
-        await until(pilot, lambda: "a-first" in text_of(app), 3)
+        await until(pilot, lambda: "a-first" in text_of(app))
         assert not table(app, "available").marks
 
     drive(path, steps)
@@ -120,11 +120,11 @@ def test_pausing_holds_the_list_back_and_says_how_much(path: Path, board: dibs.B
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         await pilot.press("2", "p")
         await asyncio.to_thread(lambda: [board.add(f"late-{n}") for n in range(3)])
-        await until(pilot, lambda: "PAUSED — 3 changes held back" in text_of(app), 5)
+        await until(pilot, lambda: "PAUSED — 3 changes held back" in text_of(app))
         assert "15 available" in text_of(app)
         assert "late-0" not in text_of(app)
         await pilot.press("p")
-        await until(pilot, lambda: "late-0" in text_of(app), 3)
+        await until(pilot, lambda: "late-0" in text_of(app))
         assert "PAUSED" not in text_of(app)
 
     drive(path, steps)
@@ -145,7 +145,7 @@ def test_a_filter_narrows_all_tables_and_says_when_nothing_matches(
         assert "0 of 11 match — Esc clears" in shown
         assert "owner=web-3" in shown
         await pilot.press("escape")
-        await until(pilot, lambda: "task-06" in text_of(app), 3)
+        await until(pilot, lambda: "task-06" in text_of(app))
 
     drive(path, steps)
 
@@ -157,7 +157,7 @@ def test_a_filter_that_makes_no_sense_is_told_and_keeps_the_last_one(
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         await pilot.press("slash", *"colour=red", "enter")
-        await until(pilot, lambda: "there is no field" in text_of(app), 3)
+        await until(pilot, lambda: "there is no field" in text_of(app))
 
     drive(path, steps)
 
@@ -210,7 +210,7 @@ def test_a_home_that_hangs_holds_up_no_key_and_keeps_the_last_choice(
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         await pilot.press("3", "i", "4")
-        await until(pilot, lambda: "─ 4 ▲ stale" in text_of(app), 4)
+        await until(pilot, lambda: "─ 4 ▲ stale" in text_of(app))
         assert memory.load() == Remembered()
         answer.set()
         await until(pilot, lambda: memory.load() == Remembered(panel="stale", pane=True))

@@ -56,10 +56,10 @@ def test_what_others_do_is_on_the_screen_at_once(path: Path, board: dibs.Board) 
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         claim = await asyncio.to_thread(lambda: board.claim("task-01", owner="web-7", ttl=60))
-        await until(pilot, lambda: "web-7" in text_of(app), 2)
+        await until(pilot, lambda: "web-7" in text_of(app))
         assert claim is not None
         await asyncio.to_thread(claim.done)
-        await until(pilot, lambda: "1 done" in text_of(app), 2)
+        await until(pilot, lambda: "1 done" in text_of(app))
 
     drive(path, steps)
 
@@ -69,7 +69,7 @@ def test_a_claim_that_falls_silent_moves_to_the_stale_ones(path: Path, board: di
     board.claim("task-00", owner="web-1", ttl=1)
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
-        await until(pilot, lambda: "1 stale" in text_of(app), 5)
+        await until(pilot, lambda: "1 stale" in text_of(app))
         assert table(app, "stale").length == 1
         assert table(app, "claimed").length == 0
 
@@ -83,13 +83,13 @@ def test_a_directory_that_goes_is_named_and_comes_back_by_itself(
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         os.rename(path, f"{path}.away")
-        await until(pilot, lambda: "MISSING" in text_of(app), 5)
+        await until(pilot, lambda: "MISSING" in text_of(app))
         assert "task-03" in text_of(app)
         screen = app.board_screen
         assert screen is not None
         assert screen.has_class("-troubled")
         os.rename(f"{path}.away", path)
-        await until(pilot, lambda: "MISSING" not in text_of(app), 8)
+        await until(pilot, lambda: "MISSING" not in text_of(app))
         assert not screen.has_class("-troubled")
 
     drive(path, steps)
@@ -97,13 +97,13 @@ def test_a_directory_that_goes_is_named_and_comes_back_by_itself(
 
 def test_each_reason_for_an_empty_screen_has_a_card_of_its_own(path: Path, tmp_path: Path) -> None:
     async def missing(app: DibsApp, pilot: Pilot[None]) -> None:
-        await until(pilot, lambda: "MISSING" in text_of(app), 5)
+        await until(pilot, lambda: "MISSING" in text_of(app))
 
     async def empty(app: DibsApp, pilot: Pilot[None]) -> None:
-        await until(pilot, lambda: "EMPTY" in text_of(app) and "task-1" in text_of(app), 5)
+        await until(pilot, lambda: "EMPTY" in text_of(app) and "task-1" in text_of(app))
 
     async def newer(app: DibsApp, pilot: Pilot[None]) -> None:
-        await until(pilot, lambda: "NEWER" in text_of(app), 5)
+        await until(pilot, lambda: "NEWER" in text_of(app))
         assert "pip install --upgrade dibs" in text_of(app)
 
     drive(path, missing)
@@ -119,7 +119,7 @@ def test_a_key_that_cannot_do_anything_says_why(path: Path, board: dibs.Board) -
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         await pilot.press("2", "o")
-        await until(pilot, lambda: "no http address" in text_of(app), 3)
+        await until(pilot, lambda: "no http address" in text_of(app))
 
     drive(path, steps)
 

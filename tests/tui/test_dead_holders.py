@@ -19,7 +19,6 @@ from dibs_tui.watching.processes import CLOSER, Processes
 from tests.tui.dialogs import of_host
 from tests.tui.live import drive, text_of, until
 
-SOON = 5.0
 """Seconds; it takes one or two where nothing else is done."""
 
 Worker = subprocess.Popen[bytes]
@@ -72,13 +71,13 @@ def test_a_claim_is_shown_as_dead_as_soon_as_its_process_has_ended(
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         await until(pilot, lambda: "2 claimed" in text_of(app))
         end(mortal)
-        await until(pilot, lambda: app.model.stale == {dead.name: Verdict.DEAD}, SOON)
+        await until(pilot, lambda: app.model.stale == {dead.name: Verdict.DEAD})
         await until(pilot, lambda: "1 stale" in text_of(app) and "DEAD" in text_of(app))
         await pilot.press("8")
         words = f"agent-7 on {board.host.name}: its process has ended"
         await until(pilot, lambda: words in text_of(app))
         board.reap()
-        await until(pilot, lambda: not app.model.stale, SOON)
+        await until(pilot, lambda: not app.model.stale)
 
     with worker() as mortal, worker() as immortal:
         dead = held(board, "task-7", mortal.pid)

@@ -16,6 +16,7 @@ import dibs_tui
 from dibs_tui.demo.crew import Crew
 from dibs_tui.demo.keeper import CREW
 from dibs_tui.demo.roles import FIRST
+from tests.patience import PATIENCE
 
 ROOTS = [str(Path(package.__path__[0]).parent) for package in (dibs, dibs_tui)]
 ENV = os.environ | {"PYTHONPATH": os.pathsep.join(ROOTS)}
@@ -29,9 +30,9 @@ with Crew(sys.argv[1]) as crew:
 Found = TypeVar("Found")
 
 
-def until(look: Callable[[], Found], seconds: float = 30) -> Found:
+def until(look: Callable[[], Found]) -> Found:
     """What is found as soon as it is there."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + PATIENCE
     while not (found := look()):
         assert time.monotonic() < end, "it never came"
         time.sleep(0.02)
@@ -152,12 +153,12 @@ def test_nothing_is_left_when_the_block_ends(tmp_path: Path) -> None:
     assert not os.listdir(tmp_path)
 
 
-def test_nothing_is_left_two_seconds_after_the_dashboard_was_killed(
+def test_nothing_is_left_when_the_dashboard_was_killed(
     host: subprocess.Popen[str], tmp_path: Path
 ) -> None:
     keeper = keeper_of(host)
     host.kill()
-    until(lambda: not crew_of(keeper) and not os.listdir(tmp_path), 2)
+    until(lambda: not crew_of(keeper) and not os.listdir(tmp_path))
 
 
 def test_nothing_is_left_where_the_dashboard_was_killed_before_the_crew_was_ready(
@@ -165,7 +166,7 @@ def test_nothing_is_left_where_the_dashboard_was_killed_before_the_crew_was_read
 ) -> None:
     until(lambda: os.listdir(tmp_path))
     host.kill()
-    until(lambda: not os.listdir(tmp_path), 2)
+    until(lambda: not os.listdir(tmp_path))
 
 
 def test_signals_of_the_terminal_are_not_for_the_crew(host: subprocess.Popen[str]) -> None:
@@ -178,14 +179,14 @@ def test_a_keeper_that_is_told_to_end_leaves_nothing(
 ) -> None:
     keeper = keeper_of(host)
     os.kill(keeper, signal.SIGTERM)
-    until(lambda: not crew_of(keeper) and not os.listdir(tmp_path), 2)
+    until(lambda: not crew_of(keeper) and not os.listdir(tmp_path))
 
 
 def test_workers_end_even_where_their_keeper_is_killed(tmp_path: Path) -> None:
     with Crew(str(tmp_path)) as crew:
         until(lambda: len(crew_of(crew.keeper.pid)) > len(CREW))
         crew.keeper.kill()
-        until(lambda: not crew_of(crew.keeper.pid), 5)
+        until(lambda: not crew_of(crew.keeper.pid))
     assert not os.listdir(tmp_path)
 
 

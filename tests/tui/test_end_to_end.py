@@ -14,8 +14,6 @@ from dibs_tui.model.line import GLYPHS
 from tests.tui.terminal import verb
 from tests.tui.tmux import SIZES, Tmux, tmux
 
-AT_ONCE = 1.0
-"""Seconds within which what happened is on the screen."""
 Size = tuple[int, int]
 every_size = pytest.mark.parametrize("size", SIZES, ids=[f"{w}x{h}" for w, h in SIZES])
 
@@ -63,26 +61,25 @@ def test_what_other_processes_do_is_seen_at_once(board: dibs.Board, size: Size) 
         shown.wait_for(row("available", "task-1").search)
         shown.shows("● live")
         claim = verb(path, "claim", "task-1", "--owner", "web-1")
-        shown.wait_for(row("claimed", "task-1").search, AT_ONCE)
-        shown.shows("web-1", "2 claimed", "2 available", seconds=AT_ONCE)
+        shown.wait_for(row("claimed", "task-1").search)
+        shown.shows("web-1", "2 claimed", "2 available")
         verb(path, "release", claim)
-        shown.wait_for(row("available", "task-1").search, AT_ONCE)
+        shown.wait_for(row("available", "task-1").search)
         claim = verb(path, "claim", "task-1", "--owner", "web-2")
-        shown.wait_for(row("claimed", "task-1").search, AT_ONCE)
+        shown.wait_for(row("claimed", "task-1").search)
         verb(path, "done", claim)
-        shown.shows("✓ 1 done", seconds=AT_ONCE)
-        shown.wait_for(lambda seen: not row("claimed", "task-1").search(seen), AT_ONCE)
+        shown.shows("✓ 1 done")
+        shown.wait_for(lambda seen: not row("claimed", "task-1").search(seen))
         shown.send("6")
-        shown.wait_for(row("done", "task-1").search, AT_ONCE)
+        shown.wait_for(row("done", "task-1").search)
 
 
 def test_a_claim_that_falls_silent_turns_stale_by_itself(board: dibs.Board) -> None:
     with opened(board, SIZES[1]) as shown:
         shown.shows("● live", "▲ 0 stale")
         verb(Path(board.path), "claim", "task-1", "--owner", "late-1", "--ttl", "1")
-        silent = time.monotonic() + 1
-        shown.wait_for(row("claimed", "task-1").search, AT_ONCE)
-        shown.wait_for(row("stale", "task-1").search, silent + AT_ONCE + 0.3 - time.monotonic())
+        shown.wait_for(row("claimed", "task-1").search)
+        shown.wait_for(row("stale", "task-1").search)
         shown.shows("▲ 1 stale")
 
 
@@ -91,10 +88,10 @@ def test_a_task_that_is_added_and_one_that_fails_are_seen(board: dibs.Board) -> 
     with opened(board, SIZES[2]) as shown:
         shown.shows("● live")
         verb(path, "add", "task-77", "--priority", "9")
-        shown.wait_for(row("available", "task-77").search, AT_ONCE)
+        shown.wait_for(row("available", "task-77").search)
         claim = verb(path, "claim", "task-77")
         verb(path, "park", claim, "--reason", "give up")
-        shown.wait_for(row("failed", "task-77").search, AT_ONCE)
+        shown.wait_for(row("failed", "task-77").search)
         shown.send("5")
         shown.shows("give up")
 
@@ -200,7 +197,7 @@ def test_a_paused_list_stands_still_under_a_banner_that_counts(board: dibs.Board
         shown.shows("PAUSED")
         verb(path, "add", "task-8")
         verb(path, "claim", "task-1")
-        shown.wait_for(re.compile(r"PAUSED.* [1-9]\d* changes? held back").search, AT_ONCE + 1)
+        shown.wait_for(re.compile(r"PAUSED.* [1-9]\d* changes? held back").search)
         shown.shows("2 claimed")
         assert {"task-1", "task-2", "task-3"} <= set(ids(shown.text))
         assert "task-8" not in ids(shown.text)
@@ -306,7 +303,7 @@ def test_what_is_typed_in_one_go_is_text_and_not_commands(board: dibs.Board, key
     with opened(board, SIZES[0]) as shown:
         shown.shows("● live")
         shown.type(keys)
-        shown.shows(keys[1:], seconds=2)
+        shown.shows(keys[1:])
 
 
 def test_what_follows_a_filter_in_one_go_is_a_command_again(board: dibs.Board) -> None:

@@ -51,7 +51,7 @@ def test_no_key_ends_it_in_any_view(path: Path, tmp_path: Path, filled: bool, op
                 shown.press(key, ESC)
             shown.shows("Enter inspect")
         shown.send("q")
-        assert shown.leaves(2) == 0, shown.text
+        assert shown.leaves() == 0, shown.text
 
 
 def test_a_list_longer_than_the_window_moves_under_the_cursor(path: Path, tmp_path: Path) -> None:
@@ -104,6 +104,6 @@ def test_the_pane_shows_the_task_under_the_cursor_however_it_came_there(
         shown.press("5")
         shown.shows("inspect · task-3")
         shown.send("q")
-        shown.leaves(2)
+        shown.leaves()
     with terminal(tmp_path, path, columns=120, rows=24) as shown:
         shown.shows("5 ✗ failed 1", "inspect · task-3")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import pytest
-
 import dibs
 from dibs.disk import Disk
 from dibs.host import Host
@@ -15,7 +13,6 @@ from tests.tui.incident import HOST, Operator, Plan, dead_worker, rehearse, reli
 from tests.tui.tmux import SIZES, tmux
 
 
-@pytest.mark.timeout(180)
 def test_a_host_that_stopped_is_relieved_at_once_and_comes_back_to_nothing(tmp_path: Path) -> None:
     figures = rehearse(tmp_path, Plan())
     print(figures)
@@ -36,7 +33,7 @@ def test_on_a_narrow_terminal_it_takes_no_more_keys(tmp_path: Path) -> None:
             board.add(f"task-{number}")
             assert host.claim(f"task-{number}", owner=f"agent-{number}", ttl=1) is not None
         operator.press("8")
-        screen.shows(HOST, "5 claims", "EXPIRED", seconds=20)
+        screen.shows(HOST, "5 claims", "EXPIRED")
         time.sleep(0.8)
         operator.press("X")
         screen.shows("Force-release 5 tasks?", "y — force-release")

@@ -15,10 +15,9 @@ from pathlib import Path
 import pytest
 
 import dibs
+from tests.patience import PATIENCE
 from tests.tui.terminal import DIBS, Terminal, environment, terminal
 
-PROMPT = 2.0
-"""Seconds within which it is gone."""
 BLOCKED = (
     "import os, signal, sys; signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP}); "
     "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
@@ -53,7 +52,7 @@ def test_a_signal_ends_it_and_restores_the_terminal(
     with terminal(tmp_path, path) as shown:
         shown.shows("task-1")
         os.kill(shown.pid, number)
-        assert shown.leaves(PROMPT) == 128 + number
+        assert shown.leaves() == 128 + number
         restored(shown)
 
 
@@ -62,7 +61,7 @@ def test_a_key_ends_it_and_restores_the_terminal(path: Path, tmp_path: Path, key
     with terminal(tmp_path, path) as shown:
         shown.shows("task-1")
         shown.send(key)
-        assert shown.leaves(PROMPT) == 0
+        assert shown.leaves() == 0
         restored(shown)
 
 
@@ -71,7 +70,7 @@ def test_a_signal_ends_it_at_any_moment_of_its_start(path: Path, tmp_path: Path)
         with terminal(tmp_path, path) as shown:
             time.sleep(wait)
             os.kill(shown.pid, signal.SIGTERM)
-            assert shown.leaves(PROMPT) in (-signal.SIGTERM, 128 + signal.SIGTERM), wait
+            assert shown.leaves() in (-signal.SIGTERM, 128 + signal.SIGTERM), wait
             assert termios.tcgetattr(shown.slave) == shown.modes, wait
             assert shown.raw.rfind(b"\x1b[?1049h") <= shown.raw.rfind(b"\x1b[?1049l"), wait
             assert b"Traceback" not in shown.raw, shown.text
@@ -83,7 +82,7 @@ def test_a_terminal_that_is_closed_ends_it(path: Path, tmp_path: Path, deaf: boo
         shown.shows("task-1")
         spent, ended = shown.cpu(), _spent()
         shown.cut()
-        shown.process.wait(PROMPT)
+        shown.process.wait(PATIENCE)
         assert _spent() - ended - spent < 1.0
 
 
@@ -94,7 +93,7 @@ def test_a_terminal_that_goes_without_a_word_ends_it(path: Path, tmp_path: Path)
         shown.shows("task-1")
         spent, ended = shown.cpu(), _spent()
         shown.cut()
-        shown.process.wait(PROMPT)
+        shown.process.wait(PATIENCE)
         assert _spent() - ended - spent < 1.0
     finally:
         shown.end()
@@ -107,7 +106,7 @@ def test_a_terminal_that_is_nobodys_is_good_enough(path: Path, tmp_path: Path) -
         shown.shows("task-1")
         time.sleep(1.2)
         shown.send("q")
-        assert shown.leaves(PROMPT) == 0
+        assert shown.leaves() == 0
         restored(shown)
     finally:
         shown.end()
@@ -130,7 +129,7 @@ def test_a_terminal_that_takes_no_output_does_not_keep_it(path: Path, tmp_path: 
             time.sleep(0.02)
         assert len(shown.raw) == before
         os.kill(shown.pid, signal.SIGTERM)
-        assert shown.process.wait(PROMPT) == 128 + signal.SIGTERM
+        assert shown.process.wait(PATIENCE) == 128 + signal.SIGTERM
         assert termios.tcgetattr(shown.slave) == shown.modes
 
 
@@ -139,7 +138,7 @@ def test_what_goes_wrong_elsewhere_is_not_where_it_draws(path: Path, tmp_path: P
     with log.open("w") as file, terminal(tmp_path, path, stderr=file.fileno()) as shown:
         shown.shows("task-1")
         shown.send("q")
-        assert shown.leaves(PROMPT) == 0
+        assert shown.leaves() == 0
         restored(shown)
     assert log.read_bytes() == b""
 
@@ -148,7 +147,7 @@ def test_with_stderr_closed_one_frame_is_printed(path: Path, tmp_path: Path) -> 
     line = f"exec {' '.join(DIBS)} '{path}' 2>&-"
     shown = Terminal(("sh", "-c", line), environment(tmp_path))
     try:
-        assert shown.leaves(10) == 0
+        assert shown.leaves() == 0
         assert "task-1" in shown.text
         assert b"\x1b" not in shown.raw
     finally:
@@ -188,7 +187,7 @@ def test_a_fault_is_one_line_with_the_place_of_the_details(
         command = (*faulty(module, name), path)
         shown = Terminal(command, environment(tmp_path), stderr=file.fileno())
         try:
-            assert shown.leaves(10) == 70
+            assert shown.leaves() == 70
             assert termios.tcgetattr(shown.slave) == shown.modes
             assert shown.raw.rfind(b"\x1b[?1049h") <= shown.raw.rfind(b"\x1b[?1049l")
             assert b"Traceback" not in shown.raw
@@ -206,7 +205,7 @@ def test_a_fault_is_one_line_with_the_place_of_the_details(
 def test_a_fault_without_a_terminal_is_one_line_too(path: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [*faulty("once", "frame"), path], env=environment(tmp_path), capture_output=True,
-        stdin=subprocess.DEVNULL, text=True, timeout=20,
+        stdin=subprocess.DEVNULL, text=True, timeout=PATIENCE,
     )  # fmt: skip
     assert done.returncode == 70
     assert done.stderr.startswith("dibs: this is a fault in dibs: RuntimeError")
@@ -223,7 +222,7 @@ def test_a_thread_that_fails_is_told_and_the_rest_goes_on(path: Path, tmp_path: 
         shown.send("q")
         shown.shows("1 available")
         shown.send("q")
-        assert shown.leaves(PROMPT) == 0
+        assert shown.leaves() == 0
         restored(shown)
     finally:
         shown.end()
@@ -236,9 +235,12 @@ def frame(path: Path, home: Path, words: str, *, code: int = 0) -> bytes:
     """What a shell line prints; `dibs` in it is the real one, and it tells what it imports."""
     line = words.replace("dibs", f"{sys.executable} -X importtime -m dibs_tui.main", 1)
     done = subprocess.run(
-        ["sh", "-c", line], env=environment(home, B=str(path)), capture_output=True, timeout=20,
+        ["sh", "-c", line],
+        env=environment(home, B=str(path)),
         stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+        capture_output=True,
+        timeout=PATIENCE,
+    )
     notes = done.stderr.decode().splitlines()
     imported = {note.rpartition("|")[2].strip().split(".")[0] for note in notes}
     assert done.returncode == code, notes[-5:]
@@ -272,6 +274,6 @@ def test_a_frame_on_a_terminal_leaves_it_alone(
     path: Path, tmp_path: Path, argv: Sequence[str]
 ) -> None:
     with terminal(tmp_path, *argv, path) as shown:
-        assert shown.leaves(10) == 0
+        assert shown.leaves() == 0
         shown.shows("task-1")
         assert b"\x1b" not in shown.raw

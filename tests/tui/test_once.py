@@ -16,6 +16,7 @@ from dibs_tui.config import Config
 from dibs_tui.once import ROWS, as_json, frame
 from dibs_tui.text import width
 from tests.core.tools import Place
+from tests.patience import PATIENCE
 from tests.tui import hostile
 
 ROOT = Path(__file__).parents[2]
@@ -31,7 +32,7 @@ def place(tmp_path: Path) -> Place:
 def foul(tmp_path_factory: pytest.TempPathFactory) -> dibs.Board:
     """A board with every hostile text in every field; a part of it is stale."""
     board = hostile.board(tmp_path_factory.mktemp("foul") / "board")
-    board.wait_for(lambda: board.snapshot().counts()["stale"] > ROWS or None, 30)
+    board.wait_for(lambda: board.snapshot().counts()["stale"] > ROWS or None, PATIENCE)
     return board
 
 

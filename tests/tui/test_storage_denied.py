@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.tui.terminal import DIBS, Terminal, environment
-from tests.tui.troubled import NOTICED, answers, recovered, three_tasks, troubled
+from tests.tui.troubled import answers, recovered, three_tasks, troubled
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_a_directory_that_denies_from_the_start_has_a_card(path: Path, tmp_path:
     with held_back(tmp_path, path) as shown:
         shown.shows("DENIED", f"{path}: permission denied", "chmod u+rwx", "q leaves")
         path.chmod(0o755)
-        shown.shows("task-2", "● live", seconds=NOTICED)
+        shown.shows("task-2", "● live")
 
 
 def test_one_frame_of_what_denies_is_one_line_that_helps(path: Path) -> None:
@@ -92,7 +92,7 @@ def test_why_it_polls_is_said(path: Path, tmp_path: Path) -> None:
         shown.shows("DENIED")
         (path / "failed").chmod(0o755)
         (path / ".dibs/journal").chmod(0o311)
-        shown.shows("task-2", "polling", ".dibs/journal may not be read", seconds=NOTICED)
+        shown.shows("task-2", "polling", ".dibs/journal may not be read")
 
 
 @pytest.mark.parametrize("folder", ["", "failed", ".dibs/claims"])

@@ -15,7 +15,8 @@ from typing import TypeVar
 
 import pytest
 
-from tests.tui.terminal import DIBS, PATIENCE, environment
+from tests.patience import PATIENCE
+from tests.tui.terminal import DIBS, environment
 
 SIZES = ((80, 24), (120, 40), (200, 60))
 Found = TypeVar("Found")
@@ -35,7 +36,11 @@ class Tmux:
 
     def _run(self, *command: str) -> str:
         done = subprocess.run(
-            [*self._server, *command], env=self._env, capture_output=True, text=True, timeout=10
+            [*self._server, *command],
+            env=self._env,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
@@ -84,7 +89,7 @@ class Tmux:
 
     def end(self) -> None:
         """End the server, and with it all that runs there; tmux leaves its socket behind."""
-        subprocess.run([*self._server, "kill-server"], capture_output=True, timeout=10)
+        subprocess.run([*self._server, "kill-server"], capture_output=True, timeout=PATIENCE)
         self._socket.unlink(missing_ok=True)
 
 

@@ -15,7 +15,6 @@ if why_not():
     pytest.skip(f"NO HOSTILE FILE SYSTEM WAS TRIED: {why_not()}", allow_module_level=True)
 
 
-@pytest.mark.timeout(150)
 def test_a_storm_on_two_hosts_loses_nothing_commits_nothing_twice_and_reaps_nobody_alive(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -31,7 +30,6 @@ def test_a_storm_on_two_hosts_loses_nothing_commits_nothing_twice_and_reaps_nobo
         assert verdict.figures[f"calls {struck}"]
 
 
-@pytest.mark.timeout(150)
 def test_the_storm_rings_where_renames_leave_the_old_name_behind(tmp_path: Path) -> None:
     """As programs do that keep folders alike: beyond every promise, so it must be seen."""
     copying = Plan(

@@ -19,7 +19,7 @@ if why_not():
 
 TRIALS = trials(full=FULL)
 
-pytestmark = pytest.mark.timeout(3600 if FULL else 120)
+pytestmark = pytest.mark.timeout(3600 if FULL else 300)
 
 
 @pytest.fixture(scope="module")

@@ -24,11 +24,11 @@ from unittest.mock import patch
 
 from dibs import cli
 from dibs.cli import act, care, look, produce, refusal, work
+from tests.patience import PATIENCE
 from tests.stress.syscalls.later import Later
 
 LOADED = (act, care, look, produce, refusal, work)
 """What verbs import when they need it: here before a disk breaks that is not Python's."""
-TIMEOUT = 30
 _BLANKS = (
     (re.compile(r"(?<=[.\-/])[0-9A-F]{10}(?=[.\"/>]|$)"), "NONCE"),
     (re.compile(r'""\.\.\., [0-9]+\)'), "DATA)"),
@@ -128,7 +128,7 @@ def run(board: Path, argv: Sequence[str], late: float, faults: Sequence[str] | N
         here.close()
         _become(partial(_verb, ["-d", str(board), *argv], late), there, out, err)
     there.close()
-    here.settimeout(TIMEOUT)
+    here.settimeout(PATIENCE)
     strace = None
     try:
         here.recv(1)
