@@ -17,7 +17,7 @@ from dibs.clock import SECOND, from_the_future
 from dibs.errors import DibsError, ReadOnly, storage_error
 from dibs.facts import facts_of
 from dibs.names import AVAILABLE, DONE, FAILED, FREE, Task
-from dibs.store import ASIDE, CLAIMS, GONE, KNOWN, NEW, PAST
+from dibs.store import ASIDE, GONE, KNOWN, NEW, PAST, RECORDS
 from dibs.view import doubles, own_file
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _claims(store: Store, now: Sample) -> Iterator[Finding]:
         if facts is None:
             continue
         if facts.record is not None and facts.record.flaw:
-            yield Finding("record", f"{CLAIMS}/{task.stem}", f"record {facts.record.flaw}")
+            yield Finding("record", f"{RECORDS}/{task.stem}", f"record {facts.record.flaw}")
         if from_the_future(facts.beat, now):
             ahead = (facts.beat - now.fs) / SECOND
             yield Finding("future", task.name, f"its beat lies {ahead:.0f} s in the future")
@@ -173,7 +173,7 @@ def _clear_lock(store: Store, name: str) -> None:
 
 def _records(store: Store) -> Iterator[Finding]:
     """Records whose exact claimed name is gone: a claimed name never returns."""
-    for folder in (CLAIMS, ASIDE):
+    for folder in (RECORDS, ASIDE):
         for entry in store.ended(folder):
             path = f"{folder}/{entry}"
             if _match_hidden(entry):

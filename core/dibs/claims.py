@@ -23,7 +23,7 @@ from dibs.facts import facts_of, record_of
 from dibs.names import AVAILABLE, CLAIMED, DONE, FAILED, FREE, HELD, Task
 from dibs.records import Record, encode
 from dibs.settings import check_ttl
-from dibs.store import CLAIMS, PATIENCE, Store, tell
+from dibs.store import PATIENCE, RECORDS, Store, tell
 
 if TYPE_CHECKING:
     from dibs.host import Process
@@ -183,7 +183,7 @@ class Claim:
 
     def _touch(self, record: Record) -> None:
         """Beat: by time alone, or, where the record's content changes, by replacing it whole."""
-        store, path = self._store, f"{CLAIMS}/{self.name}"
+        store, path = self._store, f"{RECORDS}/{self.name}"
         if record is self.record:
             try:
                 store.port.touch(path)
@@ -191,7 +191,7 @@ class Claim:
             except FileNotFoundError:  # removed by hand: write it anew while the name stands
                 if store.look(self.task.name) is False:
                     raise
-        draft = f"{CLAIMS}/{self.name}.{store.port.nonce()}"
+        draft = f"{RECORDS}/{self.name}.{store.port.nonce()}"
         try:
             store.write(draft, encode(record))
             store.port.rename(draft, path)
@@ -278,7 +278,7 @@ def take(store: Store, task: Task, terms: Terms, verb: str = "claim") -> Claim |
     taken = Task(dst, task.id, HELD_BY[task.state], *stamp, stem.rpartition(".")[2])
     claim = Claim(store, taken, record, deadline)
     try:
-        store.write(f"{CLAIMS}/{stem}", encode(record))
+        store.write(f"{RECORDS}/{stem}", encode(record))
     except OSError as error:
         _hand_back_unrecorded(store, claim)
         raise storage_error(error) from error

@@ -10,7 +10,7 @@ from dibs.disk import RECORD_BYTES
 from dibs.errors import storage_error
 from dibs.names import Task
 from dibs.records import Record, decode
-from dibs.store import CLAIMS
+from dibs.store import RECORDS
 
 if TYPE_CHECKING:
     from dibs.store import Store
@@ -70,7 +70,7 @@ class Facts(NamedTuple):
 
 def record_of(store: Store, stem: str) -> tuple[Record | None, int, int]:
     """A claim's record with its times (mtime, ctime); a foul one is no more than its flaw."""
-    path = f"{CLAIMS}/{stem}"
+    path = f"{RECORDS}/{stem}"
     try:
         data, stat = store.port.read(path, RECORD_BYTES + 1)
         return decode(data), stat.mtime, stat.ctime

@@ -91,7 +91,7 @@ def resume(store: Store, ident: str, terms: Terms, exact: str = "") -> Claim:
     claim = take(store, old, terms, "resume")
     if claim is None:
         raise store.changed(old.name, old.id, "somebody took it meanwhile, or the answer was lost")
-    store.drop(f".dibs/claims/{old.stem}")
+    store.drop(f".dibs/records/{old.stem}")
     return claim
 
 

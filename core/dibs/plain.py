@@ -15,7 +15,7 @@ from dibs.errors import Exists, storage_error
 from dibs.facts import LOCK_BYTES, facts_of, lock_at, lock_of
 from dibs.names import CLAIMED, FAILED, TAKER, Task
 from dibs.records import Record, Sight, encode
-from dibs.store import ASIDE, CLAIMS, PLAIN
+from dibs.store import ASIDE, PLAIN, RECORDS
 
 if TYPE_CHECKING:
     from dibs.facts import Facts
@@ -45,13 +45,13 @@ def give_back(
     sight = Sight(task.name, seen.ino, seen.mtime, seen.lock, seen.lock_mtime)
     stem = names.claim_stem(task.id, task.stamp, f"{TAKER}-{store.port.nonce()}")
     try:
-        store.write(f"{CLAIMS}/{stem}", encode(Record(owner=TAKER, sight=sight)))
+        store.write(f"{RECORDS}/{stem}", encode(Record(owner=TAKER, sight=sight)))
     except OSError as error:
         raise storage_error(error) from error
     taken = names.read(f"{stem}.{CLAIMED}")
     assert taken is not None
     if not store.move(task.name, taken.name):
-        store.drop(f"{CLAIMS}/{stem}")
+        store.drop(f"{RECORDS}/{stem}")
         return None
     ended = finish(store, taken, sight, by=by, park=park)
     if ended is not None and not ended.plain:
@@ -190,7 +190,7 @@ def _set_apart(store: Store, taken: Task, reason: str, by: str) -> Task | None:
 
 
 def _clear(store: Store, taken: Task) -> None:
-    store.drop(f"{CLAIMS}/{taken.stem}")
+    store.drop(f"{RECORDS}/{taken.stem}")
     store.drop(f"{ASIDE}/{taken.stem}")
 
 

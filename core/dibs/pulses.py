@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dibs.errors import storage_error
 from dibs.facts import Facts, facts_of
-from dibs.store import CLAIMS
+from dibs.store import RECORDS
 
 if TYPE_CHECKING:
     from dibs.names import Task
@@ -75,7 +75,7 @@ class Pulses:
 
     def _beside(self, task: Task) -> tuple[int, int, int, int]:
         """Of the file that is beaten: its inode, size and times; zeros where there is none."""
-        path = f"{task.stem}.lock" if task.plain else f"{CLAIMS}/{task.stem}"
+        path = f"{task.stem}.lock" if task.plain else f"{RECORDS}/{task.stem}"
         try:
             stat = self._store.port.stat(path)
         except FileNotFoundError:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from dibs.errors import BadName, NotABoard
 from dibs.records import TTL_MAX, TTL_MIN
 
-FORMAT = 1
+FORMAT = 2
 TOML_BYTES = 65_536
 OFF, NORMAL, STRICT = "off", "normal", "strict"
 

@@ -29,8 +29,8 @@ from dibs.settings import OFF, STRICT, TOML_BYTES, Settings, load
 if TYPE_CHECKING:
     from dibs.host import Host
 
-CLAIMS, KNOWN, GONE, NEW, PAST, PLAIN, ASIDE = (
-    ".dibs/claims",
+RECORDS, KNOWN, GONE, NEW, PAST, PLAIN, ASIDE = (
+    ".dibs/records",
     ".dibs/known",
     ".dibs/gone",
     ".dibs/new",
@@ -39,10 +39,13 @@ CLAIMS, KNOWN, GONE, NEW, PAST, PLAIN, ASIDE = (
     ".dibs/aside",
 )
 FOLDERS = (
-    *(".dibs", DONE, FAILED, CLAIMS, KNOWN, GONE, NEW, PAST, PLAIN, ASIDE),
+    *(".dibs", DONE, FAILED, RECORDS, KNOWN, GONE, NEW, PAST, PLAIN, ASIDE),
     ".dibs/witness",
     ".dibs/journal",
 )
+MARK = ".dibs/claims"
+"""A file, which makes this a board of format 2: in format 1 it is a folder, and there dibs of
+that time finds no board where it is none."""
 TOML = ".dibs/board.toml"
 LOCK_BYTES = 4096
 PATIENCE = 5 * SECOND
@@ -66,7 +69,7 @@ class Store:
         self.settings = Settings()
         self.rename_moves_ctime = True
         """False on file systems where a claim has to be touched to look fresh."""
-        self._ready = False
+        self._ready = self._marked = False
 
     def open(self) -> None:
         """Look whether this is a board, and read its settings."""
@@ -81,6 +84,7 @@ class Store:
             raise storage_error(error) from error
         for folder in FOLDERS:
             self._check(folder)
+        self._marked = self._has_mark()
         try:
             self.settings = load(self.port.read(TOML, TOML_BYTES + 1)[0])
         except FileNotFoundError:
@@ -109,6 +113,7 @@ class Store:
         try:
             for folder in FOLDERS:
                 self.port.mkdir(folder)
+            self._mark()
         except NotADirectoryError:
             raise NotABoard(
                 f"{folder} is not a folder of its own: a board never follows links"
@@ -122,6 +127,35 @@ class Store:
         """Every folder that a board has, whichever are missing."""
         for folder in FOLDERS:
             self.port.mkdir(folder)
+        self._marked = False  # it may have gone with them
+        self._mark()
+
+    def _mark(self) -> None:
+        """Decide the board's format: whoever makes the board creates the file exclusively."""
+        if self._marked:
+            return
+        try:
+            self.port.create(MARK, b"format 2: the records are in records\n")
+        except FileExistsError:
+            self._has_mark()
+        self._marked = True
+
+    def _has_mark(self) -> bool:
+        """Whether the file is there that says format 2; a board of format 1 is refused."""
+        try:
+            stat = self.port.stat(MARK)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise storage_error(error) from error
+        if stat.folder:
+            raise NotABoard(
+                "this board has format 1, of an earlier dibs: stop its workers, "
+                "then `dibs upgrade` makes it one of format 2"
+            )
+        if not stat.regular:
+            raise NotABoard(f"{MARK} is not a plain file: remove it")
+        return True
 
     def look(self, path: str) -> bool | None:
         """Whether that exact name is there; None where the disk does not say."""
@@ -189,7 +223,7 @@ class Store:
         if not self.move(task.name, dst, keep=not folder, until=until) and not self._listed(dst):
             return None
         if task.live:
-            self.drop(f"{CLAIMS}/{task.stem}")
+            self.drop(f"{RECORDS}/{task.stem}")
         self.journal.write(verb, task.id, task.name, dst, by, reason)
         self.sync(*([folder, ""] if folder else [""]), every=not folder)
         return names.read_any(dst)

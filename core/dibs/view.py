@@ -21,7 +21,7 @@ from dibs.evidence import Verdict, judge
 from dibs.janitor import dead
 from dibs.names import CLAIMED, DONE, FAILED, HELD, Task
 from dibs.pulses import Pulses
-from dibs.store import CLAIMS
+from dibs.store import RECORDS
 
 if TYPE_CHECKING:
     from dibs.facts import Facts
@@ -180,7 +180,7 @@ class View:
         return [
             stem
             for stem in stems
-            if self._store.look(f"{CLAIMS}/{stem}") or self._store.look(f"{stem}.lock")
+            if self._store.look(f"{RECORDS}/{stem}") or self._store.look(f"{stem}.lock")
         ]
 
     def judge(self, facts: Facts, now: Sample, exact: bool) -> Verdict:

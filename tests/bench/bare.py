@@ -55,7 +55,7 @@ class Bare:
                 f"{self.root}{stem}.available",
                 f"{self.root}.dibs/known/{stem}.0",
                 f"{self.root}{claim}.claimed",
-                f"{self.root}.dibs/claims/{claim}",
+                f"{self.root}.dibs/records/{claim}",
                 f"{self.root}done/{claim}",
             )
             Path(names.available).write_bytes(DATA)

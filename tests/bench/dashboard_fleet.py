@@ -82,11 +82,11 @@ def _demotion(ident: str) -> Callable[[], None]:
 
 def _beat(ttl: float) -> None:
     """Beat every claim three times in its ttl, evenly spread."""
-    stems = sorted(os.listdir(".dibs/claims"))
+    stems = sorted(os.listdir(".dibs/records"))
     due = time.monotonic()
     while True:
         for stem in stems:
-            os.utime(f".dibs/claims/{stem}")
+            os.utime(f".dibs/records/{stem}")
             due += ttl / 3 / len(stems)
             time.sleep(max(0.0, due - time.monotonic()))
 

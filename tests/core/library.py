@@ -25,6 +25,7 @@ class Fleet:
         if shutil.which(program[0]) is None:
             pytest.skip(f"{program[0]} is not installed")
         self.program = program
+        self.library = LIBRARY
         self.path = scratch / "board"
         self.commands = os.environ["PATH"]
         if program[0] == "busybox":  # then nothing but busybox
@@ -39,7 +40,7 @@ class Fleet:
             (self.path / f"{name}.available").write_text(f"payload of {name}\n")
 
     def run(self, script: str, before: str = "", **env: str) -> subprocess.CompletedProcess[bytes]:
-        text = f"{before}\n. '{LIBRARY}'\n{script}\n"
+        text = f"{before}\n. '{self.library}'\n{script}\n"
         variables = {"PATH": self.commands, "DIBS_DIR": str(self.path), "USER": "tester"}
         return subprocess.run(
             [shutil.which(self.program[0]) or "", *self.program[1:], "-c", text],

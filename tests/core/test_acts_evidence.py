@@ -167,7 +167,7 @@ def test_a_record_that_cannot_be_used_is_told_of(
     place: Place, data: bytes | None, words: str
 ) -> None:
     task = held(place)
-    record = place.path / ".dibs/claims" / task.stem
+    record = place.path / ".dibs/records" / task.stem
     record.unlink()
     if data is not None:
         record.write_bytes(data)
@@ -287,7 +287,7 @@ def test_foul_text_in_a_record_or_a_lock_is_never_printed_raw(place: Place) -> N
     held(place)
     (place.path / "y.claimed").write_bytes(b"p")
     (place.path / "y.lock").write_text("1 \x1b[2J\n\u202ex\n")
-    (record,) = (place.path / ".dibs/claims").iterdir()
+    (record,) = (place.path / ".dibs/records").iterdir()
     fields = json.loads(record.read_bytes())
     foul = {
         "host": "\x1b[2Jh",

@@ -119,7 +119,7 @@ def test_a_board_is_left_by_giving_its_tasks_plain_names(board: dibs.Board) -> N
 
 def test_what_a_later_version_adds_to_a_record_is_passed_over(board: dibs.Board) -> None:
     (task,) = board.find("claimed")
-    record = Path(board.path) / ".dibs/claims" / task.stem
+    record = Path(board.path) / ".dibs/records" / task.stem
     fields = json.loads(record.read_text()) | {"colour": "green"}
     record.write_text(json.dumps(fields))
     facts = board.facts(task)

@@ -95,7 +95,7 @@ def test_record_whose_exact_claimed_name_is_gone_is_removed(place: Place) -> Non
         place.board.add(ident)
     alive = place.board.claim("b")
     assert alive is not None
-    dying(place, "unlink", ".dibs/claims/", lambda board: board.attach(claimed(board, "a")).done())
+    dying(place, "unlink", ".dibs/records/", lambda board: board.attach(claimed(board, "a")).done())
     assert len(place.records()) == 2
     assert kinds(place) == ["record"]
     mended(place)
@@ -107,7 +107,7 @@ def test_record_that_a_file_system_hid_because_it_was_open_is_removed(
     place: Place, name: str
 ) -> None:
     place.board.check()
-    (place.path / ".dibs/claims" / name).write_text("{}")
+    (place.path / ".dibs/records" / name).write_text("{}")
     assert kinds(place) == ["record"]
     mended(place)
     assert place.records() == []
@@ -122,7 +122,7 @@ def claimed(board: dibs.Board, ident: str) -> str:
 def test_claimed_name_without_a_record_is_reaped_by_the_boards_ttl(place: Place) -> None:
     place.board.add("x", b"p")
     place.board.reap()
-    dying(place, "create", ".dibs/claims/", lambda board: board.claim("x", ttl=1000))
+    dying(place, "create", ".dibs/records/", lambda board: board.claim("x", ttl=1000))
     assert place.records() == []
     place.world.advance(100)
     assert kinds(place) == []
@@ -154,7 +154,7 @@ def test_plain_claim_with_a_stale_lock_is_handed_back_to_its_own_name(
     place.world.advance(601)
     mended(place)
     assert place.names() == ["v1.2.available"]
-    assert names(place, ".dibs/aside") == names(place, ".dibs/claims") == []
+    assert names(place, ".dibs/aside") == names(place, ".dibs/records") == []
 
 
 def test_plain_claim_whose_lock_is_fresh_is_alive(place: Place) -> None:
@@ -227,7 +227,7 @@ def test_plain_claim_taken_under_a_hardened_name_is_finished_to_the_bare_name(
     verb, begin = {
         "lock": ("rename", "x.lock"),
         "back": ("rename", "x.f0.dibs-"),
-        "record": ("unlink", ".dibs/claims/"),
+        "record": ("unlink", ".dibs/records/"),
     }[step]
     board, port = place.another()
 
@@ -249,7 +249,7 @@ def test_plain_claim_taken_under_a_hardened_name_is_finished_to_the_bare_name(
     place.board.repair()
     assert place.names() == ["x.available"]
     assert (place.path / "x.available").read_bytes() == b"p"
-    assert names(place, ".dibs/aside") == names(place, ".dibs/claims") == []
+    assert names(place, ".dibs/aside") == names(place, ".dibs/records") == []
 
 
 def test_take_whose_record_is_gone_is_for_a_person_to_decide(place: Place) -> None:

@@ -127,7 +127,7 @@ def test_a_take_beside_a_hostile_lock_is_finished_by_the_next_janitor(
 
 ESCAPES = [
     *("done/../../outside/evil.claimed", "../outside/evil.claimed", "/tmp/evil.claimed"),
-    *("x\0.claimed", "done/x.claimed", ".dibs/claims/x.claimed", ".dibs/../evil.claimed"),
+    *("x\0.claimed", "done/x.claimed", ".dibs/records/x.claimed", ".dibs/../evil.claimed"),
     *("", "x", "x.available", "\ud800.claimed", "a" * 300 + ".claimed", "wait.available"),
 ]
 
@@ -144,7 +144,7 @@ def test_a_take_whose_record_names_another_place_never_leaves_the_board(
     s, beaten = taken.stat(), (den.outside / "evil.lock").stat().st_mtime_ns
     told = den.world.told
     fields = {"sight": [name, s.st_ino, told(s.st_mtime_ns), lock, told(beaten)], "ttl": 1}
-    (den.path / ".dibs/claims" / stem).write_text(json.dumps(fields))
+    (den.path / ".dibs/records" / stem).write_text(json.dumps(fields))
     assert den.besieged() == []
 
 

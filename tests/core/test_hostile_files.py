@@ -12,8 +12,8 @@ from tests.core.hostile import KINDS, Den, plant
 from tests.core.tools import NOBODY
 
 PLACES: dict[str, Callable[[Den], Path]] = {
-    "record": lambda den: den.path / ".dibs/claims" / den.mine,
-    "record of a lock": lambda den: den.path / ".dibs/claims" / den.door,
+    "record": lambda den: den.path / ".dibs/records" / den.mine,
+    "record of a lock": lambda den: den.path / ".dibs/records" / den.door,
     "shell lock": lambda den: den.path / "shell.lock",
     "lone lock": lambda den: den.path / "lone.lock",
     "waiting payload": lambda den: den.path / "wait.available",

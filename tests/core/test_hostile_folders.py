@@ -17,7 +17,7 @@ from tests.core.tools import Place, in_child
 
 NONCE = "0123456789"
 SETTINGS = {
-    "newer": b"format = 2",
+    "newer": b"format = 3",
     "no format": b'format = "1"',
     "true format": b"format = true",
     "broken": b"ttl = ",
@@ -69,7 +69,7 @@ def test_arbitrary_settings_are_understood_or_refused(data: bytes) -> None:
 
 
 FOLDERS = [
-    *(".dibs", "done", "failed", ".dibs/claims", ".dibs/known", ".dibs/gone", ".dibs/new"),
+    *(".dibs", "done", "failed", ".dibs/records", ".dibs/known", ".dibs/gone", ".dibs/new"),
     *(".dibs/past", ".dibs/plain", ".dibs/aside", ".dibs/witness", ".dibs/journal"),
 ]
 INSTEAD: dict[str, Callable[[Den, Path], object]] = {

@@ -57,7 +57,7 @@ def test_every_act_is_refused_and_nothing_is_written(
 
 
 def test_what_is_wrong_is_found(board_dir: Path, claim: dibs.Claim) -> None:
-    (board_dir / ".dibs/claims/nobody.f1.w-0123456789").touch()
+    (board_dir / ".dibs/records/nobody.f1.w-0123456789").touch()
     board = dibs.open(board_dir, read_only=True)
     assert [finding.kind for finding in board.check()] == ["record"]
 

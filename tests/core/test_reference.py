@@ -339,7 +339,7 @@ class BoardMachine(RuleBasedStateMachine):
     @invariant()
     def nothing_is_half_done(self) -> None:
         live = sorted(e.claim for e in self.ref.entries if e.live)
-        records = (self.place.path / ".dibs/claims").iterdir()
+        records = (self.place.path / ".dibs/records").iterdir()
         assert sorted(path.name.rpartition(".")[2] for path in records) == live
         assert list((self.place.path / ".dibs/new").iterdir()) == []
 

@@ -65,7 +65,7 @@ def test_on_a_full_disk_a_task_is_not_taken_and_a_claim_goes_on(fleet: Fleet) ->
     fleet.sh(f"next_task; {full}; heartbeat && verify_ownership && done_task")
     fleet.sh(f"{full}; next_task", code=1)
     assert [n.partition("-")[0] for n in fleet.names()] == ["b.f1.available", "done/a.f1.me"]
-    assert os.listdir(fleet.path / ".dibs/claims") == []
+    assert os.listdir(fleet.path / ".dibs/records") == []
 
 
 HOSTILE = [
@@ -108,7 +108,7 @@ def test_hostile_names_are_data(fleet: Fleet) -> None:
 def test_hostile_records_and_settings_are_data(fleet: Fleet) -> None:
     fleet.offer("a")
     name = fleet.sh("next_task", DIBS_TTL="60")
-    record = fleet.path / f".dibs/claims/{name}"
+    record = fleet.path / f".dibs/records/{name}"
     for data in (b"", b"{" * 9000, b"\0\xff", b'{"ttl": $(touch pwned)}', b'{"ttl": 1e9}', b"\n!"):
         record.write_bytes(data)
         fleet.sh("reap_stale; heartbeat", DIBS_CLAIM=name)
@@ -159,7 +159,7 @@ def test_a_beat_in_the_future_keeps_nobodys_claim_for_ever(fleet: Fleet) -> None
     fleet.offer("a")
     name = fleet.sh("next_task", DIBS_TTL="1")
     then = time.time() + 1e6
-    os.utime(fleet.path / f".dibs/claims/{name}", (then, then))
+    os.utime(fleet.path / f".dibs/records/{name}", (then, then))
     assert fleet.sh("reap_stale; sleep 2; reap_stale") == ""
     assert fleet.sh("sleep 1.3; reap_stale") == "a.f1a1.available"
     assert fleet.board().history("a")[-1].reason == "silent for 0 s, ttl 1 s"

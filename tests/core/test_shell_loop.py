@@ -28,7 +28,7 @@ def test_a_handler_that_stops_halfway_under_errexit_commits_nothing(fleet: Fleet
 def test_the_loop_beats_whatever_separates_the_callers_fields(scratch: Path, fields: str) -> None:
     fleet = Fleet(scratch, SHELLS[0])
     fleet.offer("a")
-    beaten = 'stat -c %y "$DIBS_DIR/.dibs/claims/$DIBS_CLAIM"'
+    beaten = 'stat -c %y "$DIBS_DIR/.dibs/records/$DIBS_CLAIM"'
     handler = f"h() {{ {beaten}; sleep 0.8; {beaten}; }}"
     before, after = fleet.sh(f"IFS='{fields}'; {handler}; process_loop h", DIBS_TTL="1").split("\n")
     assert before != after
@@ -54,7 +54,7 @@ def test_a_loop_leaves_neither_processes_nor_open_files_behind(fleet: Fleet) -> 
 
 def test_a_beat_that_its_loop_overtakes_is_no_old_holder(fleet: Fleet) -> None:
     fleet.offer("a")
-    fleet.instead_of("touch", 'case $2 in */claims/*) sleep 1 ;; esac; exec "$REAL" "$@"')
+    fleet.instead_of("touch", 'case $2 in */records/*) sleep 1 ;; esac; exec "$REAL" "$@"')
     done = fleet.run("process_loop sleep 1; sleep 1.2", DIBS_TTL="1.8")
     assert (done.returncode, done.stderr) == (0, b"")
     assert [e.verb for e in fleet.board().history("a")] == ["claim", "done"]

@@ -31,7 +31,7 @@ def test_a_worker_goes_from_claim_to_done_and_python_sees_it_all(fleet: Fleet) -
     (facts,) = board.snapshot().facts.values()
     record = facts.record
     assert record is not None
-    assert record == decode((fleet.path / f".dibs/claims/{name}").read_bytes())
+    assert record == decode((fleet.path / f".dibs/records/{name}").read_bytes())
     assert (record.owner, record.ttl, record.metadata) == ("web 3 é", 30.5, words)
     assert (record.flaw, record.host) == ("", board.host.name)
     assert abs(record.claimed_at - time.time()) < 60
@@ -135,7 +135,7 @@ def test_a_lost_claim_says_stop(fleet: Fleet, verb: str) -> None:
     fleet.board().force_release(f"{name}.claimed", "test")
     fleet.sh(verb, code=5, DIBS_CLAIM=name)
     assert fleet.names() == ["a.f1.available"]
-    assert not (fleet.path / f".dibs/claims/{name}").exists()
+    assert not (fleet.path / f".dibs/records/{name}").exists()
 
 
 def test_bad_input_is_exit_2(fleet: Fleet) -> None:
@@ -156,7 +156,7 @@ def test_bad_input_is_exit_2(fleet: Fleet) -> None:
 
 def test_storage_is_exit_1(fleet: Fleet) -> None:
     fleet.sh("next_task", code=1, DIBS_DIR=str(fleet.path / "nowhere"))
-    (fleet.path / ".dibs/board.toml").write_text("format = 2\n")
+    (fleet.path / ".dibs/board.toml").write_text("format = 3\n")
     fleet.sh("next_task", code=1)
     (fleet.path / ".dibs/board.toml").write_text("ttl = 30 # half\n\n# words\nreap_dead=true\n")
     fleet.sh("next_task", code=4)
@@ -177,7 +177,7 @@ def test_an_unknown_id_is_refused_and_a_held_one_is_exit_4(fleet: Fleet) -> None
 def test_an_agent_without_memory_gets_its_claim_again_only_by_its_name(fleet: Fleet) -> None:
     fleet.offer("a")
     name = fleet.sh("claim_task a")
-    record = fleet.path / f".dibs/claims/{name}"
+    record = fleet.path / f".dibs/records/{name}"
     old(record)
     assert fleet.sh("claim_task a", DIBS_CLAIM=name) == name
     assert record.stat().st_mtime > time.time() - 60  # and it was beaten
@@ -186,7 +186,7 @@ def test_an_agent_without_memory_gets_its_claim_again_only_by_its_name(fleet: Fl
     again = fleet.sh("claim_task --resume a", DIBS_CLAIM=name)
     assert re.fullmatch(r"a\.f2\.me-[0-9A-F]{10}", again)
     fleet.sh("heartbeat", code=5, DIBS_CLAIM=name)
-    assert os.listdir(fleet.path / ".dibs/claims") == [again]
+    assert os.listdir(fleet.path / ".dibs/records") == [again]
     assert fleet.board().check() == []
 
 
@@ -195,9 +195,9 @@ def test_a_shell_goes_on_with_what_python_claimed(fleet: Fleet) -> None:
     board.add("a", b"x", priority=7)
     claim = board.claim(owner="py", ttl=60)
     assert claim is not None
-    before = (fleet.path / f".dibs/claims/{claim.name}").stat().st_mtime_ns
+    before = (fleet.path / f".dibs/records/{claim.name}").stat().st_mtime_ns
     fleet.sh("sleep 0.05; heartbeat", DIBS_CLAIM=claim.name)
-    assert (fleet.path / f".dibs/claims/{claim.name}").stat().st_mtime_ns > before
+    assert (fleet.path / f".dibs/records/{claim.name}").stat().st_mtime_ns > before
     claim.beat()
     fleet.sh("done_task", DIBS_CLAIM=claim.name)
     assert claim.done().state == "done"
@@ -207,14 +207,14 @@ def test_a_shell_goes_on_with_what_python_claimed(fleet: Fleet) -> None:
 def test_a_beat_that_finds_no_record_writes_one_and_never_makes_a_claim(fleet: Fleet) -> None:
     fleet.offer("a")
     name = fleet.sh("next_task")
-    record = fleet.path / f".dibs/claims/{name}"
+    record = fleet.path / f".dibs/records/{name}"
     record.unlink()
     fleet.sh("heartbeat", DIBS_CLAIM=name)
     assert decode(record.read_bytes()).owner == "me"
     record.unlink()
     os.rename(fleet.path / f"{name}.claimed", fleet.path / "a.f1.available")
     fleet.sh("heartbeat", code=5, DIBS_CLAIM=name)
-    assert os.listdir(fleet.path / ".dibs/claims") == []
+    assert os.listdir(fleet.path / ".dibs/records") == []
 
 
 def test_past_its_lease_a_worker_has_stopped_whatever_the_disk_says(scratch: Path) -> None:
@@ -300,7 +300,7 @@ def test_nobody_beats_for_a_loop_that_was_killed(fleet: Fleet) -> None:
     loop = subprocess.Popen([*fleet.program, "-c", text], env=env, start_new_session=True)
     try:
         time.sleep(1.3)
-        (record,) = (fleet.path / ".dibs/claims").iterdir()
+        (record,) = (fleet.path / ".dibs/records").iterdir()
         assert time.time() - record.stat().st_mtime < 0.8
         loop.kill()
         loop.wait()

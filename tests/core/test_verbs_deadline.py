@@ -50,7 +50,7 @@ def test_a_beat_past_the_deadline_does_not_touch_the_record(
     place: Place, claim: dibs.Claim
 ) -> None:
     place.world.advance(81)
-    record = place.path / ".dibs/claims" / claim.name
+    record = place.path / ".dibs/records" / claim.name
     before = record.stat().st_mtime_ns
     with pytest.raises(dibs.Uncertain):
         claim.beat()
@@ -98,7 +98,7 @@ def test_an_error_that_stays_leaves_the_claim_uncertain(place: Place, claim: dib
 
 
 def test_beats_that_keep_failing_leave_no_litter(place: Place, claim: dibs.Claim) -> None:
-    record = place.path / ".dibs/claims" / claim.name
+    record = place.path / ".dibs/records" / claim.name
     record.unlink()
     record.mkdir()
     place.world.advance(79)
@@ -109,14 +109,14 @@ def test_beats_that_keep_failing_leave_no_litter(place: Place, claim: dibs.Claim
 
 def test_a_claim_that_took_too_long_to_make_is_not_believed(place: Place) -> None:
     place.board.add("x")
-    place.port.before["create"] = lambda path: place.world.advance(90 if "claims/" in path else 0)
+    place.port.before["create"] = lambda path: place.world.advance(90 if "records/" in path else 0)
     with pytest.raises(dibs.Uncertain):
         place.board.claim("x", ttl=100)
 
 
 def test_the_boards_shorter_ttl_counts_until_the_record_stands(place: Place) -> None:
     place.board.add("x")
-    place.port.before["create"] = lambda path: place.world.advance(100 if "claims/" in path else 0)
+    place.port.before["create"] = lambda path: place.world.advance(100 if "records/" in path else 0)
     with pytest.raises(dibs.Uncertain):
         place.board.claim("x", ttl=1000)
 

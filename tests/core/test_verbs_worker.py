@@ -147,7 +147,7 @@ def test_the_largest_record_is_still_a_sound_one(place: Place) -> None:
         owner="\N{PILE OF POO}" * 256, metadata="\x01" * 1024, ttl=86_399.123456, process=process
     )
     assert claim is not None
-    record = place.path / ".dibs/claims" / claim.name
+    record = place.path / ".dibs/records" / claim.name
     assert record.stat().st_size <= 8192
     facts = place.board.facts(claim.task)
     assert facts is not None
@@ -157,7 +157,7 @@ def test_the_largest_record_is_still_a_sound_one(place: Place) -> None:
 
 def test_a_beat_changes_the_times_alone(place: Place) -> None:
     claim = claimed(place)
-    record = place.path / ".dibs/claims" / claim.name
+    record = place.path / ".dibs/records" / claim.name
     before, ino = record.read_bytes(), record.stat().st_ino
     place.world.advance(50)
     claim.beat()
@@ -183,7 +183,7 @@ def test_a_beat_can_change_ttl_and_metadata(place: Place) -> None:
 
 def test_a_record_removed_by_hand_is_written_anew_by_the_next_beat(place: Place) -> None:
     claim = claimed(place)
-    (place.path / ".dibs/claims" / claim.name).unlink()
+    (place.path / ".dibs/records" / claim.name).unlink()
     claim.beat()
     assert place.records() == [claim.name]
 
@@ -297,7 +297,7 @@ def test_a_claim_without_its_record_hands_the_task_back(place: Place) -> None:
     place.board.add("x", b"p")
 
     def full(path: str) -> None:
-        if "claims/" in path:
+        if "records/" in path:
             raise OSError(errno.ENOSPC, "No space left on device", path)
 
     place.port.before["create"] = full

@@ -153,7 +153,7 @@ class Place:
 
     def records(self) -> list[str]:
         """The claim records."""
-        return sorted(p.name for p in (self.path / ".dibs/claims").iterdir())
+        return sorted(p.name for p in (self.path / ".dibs/records").iterdir())
 
 
 def in_child(

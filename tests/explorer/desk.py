@@ -232,4 +232,4 @@ def claimed(
     process = Process(host, f"boot-{host}", "ns", pid, 1) if pid else None
     world.put(f"{stem}.{word}", payload, age=age)
     record = Record(owner, host, ttl, process=process)
-    world.put(f".dibs/claims/{stem}", encode(record), age=age)
+    world.put(f".dibs/records/{stem}", encode(record), age=age)

@@ -161,12 +161,12 @@ MUTANTS: list[Mutant] = [
         (
             "claims:take",
             "    start = store.port.boottime()\n",
-            "    store.write(f'{CLAIMS}/{stem}', encode(record))\n"
+            "    store.write(f'{RECORDS}/{stem}', encode(record))\n"
             "    start = store.port.boottime()\n",
         ),
         (
             "claims:take",
-            '        store.write(f"{CLAIMS}/{stem}", encode(record))\n    e',
+            '        store.write(f"{RECORDS}/{stem}", encode(record))\n    e',
             "        pass\n    e",
         ),
         ("facts:facts_of", "max(since, mtime, ctime)", "(mtime or since)"),
@@ -193,8 +193,8 @@ MUTANTS: list[Mutant] = [
         claims.LONG,
         (
             "checkup:_records",
-            "    for folder in (CLAIMS, ASIDE):\n",
-            "    listed = set(store.listing())\n    for folder in (CLAIMS, ASIDE):\n",
+            "    for folder in (RECORDS, ASIDE):\n",
+            "    listed = set(store.listing())\n    for folder in (RECORDS, ASIDE):\n",
         ),
         (
             "checkup:_records",

@@ -1,7 +1,7 @@
 """What a scenario is, and what its checks are given.
 
     def build(world: SimWorld) -> list[Actor]:
-        world.folders("done", ".dibs/claims")
+        world.folders("done", ".dibs/records")
         world.put("t.available")
         return [Actor("ann", lambda port: Board(port).claim("ann")), ...]
 

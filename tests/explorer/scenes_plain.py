@@ -53,7 +53,7 @@ def _taken(world: SimWorld) -> None:
     sight = Sight("t.claimed", ino, world.inodes[ino].mtime, "1700000000 ann\n", 0)
     sight = sight._replace(lock_mtime=world.inodes[lock].mtime)
     record = encode(Record(owner="dibs", sight=sight))
-    world.put(f".dibs/claims/{TAKE}", record, age=100)
+    world.put(f".dibs/records/{TAKE}", record, age=100)
 
 
 def _taken_aside(world: SimWorld) -> None:

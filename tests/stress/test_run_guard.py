@@ -58,7 +58,7 @@ class Watcher(threading.Thread):
 def outlived(place: Site, silenced: Callable[[], None]) -> float:
     """How much of its lease was left when the last of a claim's processes had ended."""
     claim = place.state("a")
-    record = place.path / ".dibs/claims" / claim.stem
+    record = place.path / ".dibs/records" / claim.stem
     watcher = Watcher(claim.stem)
     silenced()
     beat = record.stat().st_mtime
@@ -234,7 +234,7 @@ def test_a_board_that_stays_away_ends_the_work_before_the_lease(place: Site) -> 
     (claim,) = place.board.find("a")
     watcher = Watcher(claim.stem)
     place.path.rename(away)
-    beat = (away / ".dibs/claims" / claim.stem).stat().st_mtime
+    beat = (away / ".dibs/records" / claim.stem).stat().st_mtime
     ended(run, 5)
     watcher.join()
     assert beat + TTL - watcher.gone > 0

@@ -40,7 +40,7 @@ class Seen(NamedTuple):
         pass
 
     def beaten(self) -> None:
-        os.utime(f"{self.board.path}/.dibs/claims/{self.claim.name}")
+        os.utime(f"{self.board.path}/.dibs/records/{self.claim.name}")
 
     def released(self) -> None:
         self.claim.release()

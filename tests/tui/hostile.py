@@ -159,7 +159,7 @@ def _records(made: dibs.Board, path: Path, n: int, text: str) -> None:
     for n, stem in enumerate((claim.task.stem, lease.task.stem)):
         told = {"owner": text[:256], "host": text[:255], "metadata": text[:1024]}
         record = {"v": 1, "at": 1.5, "ttl": 3600 if n else 1, "boot": text[:200], **told}
-        (path / ".dibs/claims" / stem).write_text(json.dumps(record))
+        (path / ".dibs/records" / stem).write_text(json.dumps(record))
 
 
 def _journal(path: Path) -> None:

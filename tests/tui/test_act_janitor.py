@@ -59,7 +59,7 @@ def test_it_reaps_when_asked_to_and_the_feed_has_the_evidence(board: dibs.Board)
 
 def test_it_waits_a_beat_period_in_which_a_claim_may_come_back(board: dibs.Board) -> None:
     claimed(board, "late", 3)
-    (record,) = Path(board.path, ".dibs/claims").iterdir()
+    (record,) = Path(board.path, ".dibs/records").iterdir()
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         assert app.board_screen is not None

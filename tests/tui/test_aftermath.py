@@ -112,11 +112,11 @@ def test_a_record_that_comes_to_be_again_is_found_where_nothing_is_heard_too(
     follower.heard([".dibs/journal/x", claim.task.name])
     follower.look()
     assert not any(seen.ghosts for seen in found)
-    record = tmp_path / "board/.dibs/claims" / claim.name
+    record = tmp_path / "board/.dibs/records" / claim.name
     record.write_text("{}")
     follower.live = live
     if live:
-        follower.heard([f".dibs/claims/{claim.name}"])
+        follower.heard([f".dibs/records/{claim.name}"])
     for _ in range(3):
         follower.look()
     assert [seen.ghosts for seen in found if seen.ghosts] == [(claim.name,)], "it is told once"

@@ -229,7 +229,7 @@ def test_what_comes_while_it_is_looked_at_is_harmless(
                     os.fsencode(foul / f"z{n}-{name}.claimed"),
                 )
         tell(foul, hostile.CASES)
-        for record in (foul / ".dibs/claims").iterdir():
+        for record in (foul / ".dibs/records").iterdir():
             record.touch()
         shown.press("i", "3", "g", "4", "0", "1")
         shown.settle()

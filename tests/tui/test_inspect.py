@@ -124,7 +124,7 @@ def test_every_file_name_is_told_with_its_path(path: Path, board: dibs.Board) ->
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         page = await opened(app, pilot, "task-7", "files")
         there = page.text.replace("\n  ", "")
-        for name in (f"{claim.name}.claimed", f".dibs/claims/{claim.name}", "task-7.f9.available"):
+        for name in (f"{claim.name}.claimed", f".dibs/records/{claim.name}", "task-7.f9.available"):
             assert f"{path}/{name}" in there
         await pilot.press("escape")
         page = await opened(app, pilot, "plain-1", "files")

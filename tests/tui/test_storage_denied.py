@@ -42,14 +42,14 @@ def held_back(home: Path, path: Path) -> Iterator[Terminal]:
     try:
         yield shown
     finally:
-        for folder in ("", ".dibs", ".dibs/claims", ".dibs/journal", "done"):
+        for folder in ("", ".dibs", ".dibs/records", ".dibs/journal", "done"):
             (path / folder).chmod(0o755)
         shown.end()
 
 
 @pytest.mark.parametrize(
     ("folder", "what"),
-    [("", "enter"), (".dibs", "enter"), (".dibs/claims", "enter"), ("done", "list")],
+    [("", "enter"), (".dibs", "enter"), (".dibs/records", "enter"), ("done", "list")],
 )
 def test_what_denies_is_named_with_what_to_do_until_it_lets_in(
     path: Path, tmp_path: Path, folder: str, what: str
@@ -95,7 +95,7 @@ def test_why_it_polls_is_said(path: Path, tmp_path: Path) -> None:
         shown.shows("task-2", "polling", ".dibs/journal may not be read")
 
 
-@pytest.mark.parametrize("folder", ["", "failed", ".dibs/claims"])
+@pytest.mark.parametrize("folder", ["", "failed", ".dibs/records"])
 def test_a_board_that_cannot_be_changed_is_known_to_be_so(path: Path, folder: str) -> None:
     asked = "import sys; from dibs_tui.rights import unwritable; print(unwritable(sys.argv[1]))"
 

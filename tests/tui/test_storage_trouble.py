@@ -58,7 +58,7 @@ def test_a_board_that_is_made_later_is_found(tmp_path: Path) -> None:
 def test_a_board_of_a_newer_format_says_what_to_do(path: Path, tmp_path: Path) -> None:
     settings = path / ".dibs/board.toml"
     before = settings.read_text()
-    settings.write_text(re.sub(r"format *= *1", "format = 99", before))
+    settings.write_text(re.sub(r"format *= *2", "format = 99", before))
     with terminal(tmp_path, path) as shown:
         shown.shows("NEWER", str(path), "pip install --upgrade dibs")
         settings.write_text(before)

@@ -69,7 +69,7 @@ def test_the_verbs_of_a_worker_and_its_beats_are_heard(board_dir: Path) -> None:
         claim = board.claim(owner="w")
         assert claim is not None
         name = claim.task.name
-        record = f".dibs/claims/{name.removesuffix('.claimed')}"
+        record = f".dibs/records/{name.removesuffix('.claimed')}"
         hearing.wait(added, name, record)
         hearing.forget()
         claim.beat()

@@ -13,14 +13,19 @@ if TYPE_CHECKING:
     from dibs_tui.model.seen import Status
 
 _PATIENCE = 3.0
-_UNTRUE = ("newer", "foul")
+_UNTRUE = ("newer", "older", "foul")
 """Trouble in which even rows seen before say nothing: how to read them has changed."""
-_TITLES = {"newer": "newer than this dibs", "foul": "foul settings"}
+_TITLES = {
+    "newer": "newer than this dibs",
+    "older": "older than this dibs",
+    "foul": "foul settings",
+}
 _NEXT = {
     "missing": "Make a board there:  dibs -d {place} init",
     "denied": "It is shown as soon as it may be read.",
     "not a board": "Give the directory that holds the tasks:  dibs DIR",
     "newer": "Update dibs:  pip install --upgrade dibs",
+    "older": "Stop its workers, then:  dibs -d {place} upgrade",
     "foul": "Mend its settings, or take the file away: the defaults are good.",
     "failed": "The disk or its mount has a fault; the cause is above.",
 }

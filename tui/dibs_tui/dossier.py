@@ -114,7 +114,7 @@ def _names_of(task: Task) -> Iterator[tuple[str, str]]:
     if task.live and task.plain:
         yield f"{task.stem}.lock", "its lock, the heartbeat"
     elif task.live:
-        yield f".dibs/claims/{task.stem}", "the claim's record, the heartbeat"
+        yield f".dibs/records/{task.stem}", "the claim's record, the heartbeat"
 
 
 def _life(board: Board, known: Dossier) -> Dossier:

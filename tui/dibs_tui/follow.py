@@ -22,7 +22,7 @@ from dibs_tui.model.seen import Seen
 from dibs_tui.watching.events import FOLDERS
 from dibs_tui.watching.processes import Processes
 
-_CLAIMS = ".dibs/claims/"
+_RECORDS = ".dibs/records/"
 _JOURNAL = ".dibs/journal/"
 _AGAIN = 10.0
 """Seconds between two looks at every claim, whatever was heard."""
@@ -108,8 +108,8 @@ class Follower:
             if path in FOLDERS:  # not this or that name: anything in it may have changed
                 self._scan_at = self._claims_at = 0.0
                 self._news = True
-            elif path.startswith(_CLAIMS):
-                self._beaten.add(path[len(_CLAIMS) :])
+            elif path.startswith(_RECORDS):
+                self._beaten.add(path[len(_RECORDS) :])
             elif path.startswith(_JOURNAL):
                 self._news = True
             elif path.endswith(".lock"):

@@ -17,7 +17,7 @@ import dibs
 from dibs import BoardMissing, DibsError, NotABoard, ReadOnly, Task, View
 from dibs.clock import PROBE
 from dibs.mounts import kind
-from dibs.store import CLAIMS, TOML
+from dibs.store import RECORDS, TOML
 from dibs_tui.follow import Follower
 from dibs_tui.model.seen import Seen, Status
 from dibs_tui.rights import denied, unreadable, unwritable
@@ -154,7 +154,7 @@ class Reader(Thread):
 
     def _refuse_denied(self) -> None:
         """A look at claims passes over what it may not read, as if nothing were there."""
-        place = os.path.join(self.path, CLAIMS)
+        place = os.path.join(self.path, RECORDS)
         try:
             os.stat(os.path.join(place, "."))
         except PermissionError as error:
@@ -259,6 +259,8 @@ def trouble(error: DibsError, path: str) -> tuple[str, str]:
             return "missing", cause
         case NotABoard() if "update dibs" in cause:
             return "newer", cause
+        case NotABoard() if "dibs upgrade" in cause:
+            return "older", cause
         case NotABoard() if TOML in cause:
             return "foul", cause
         case NotABoard():

@@ -191,12 +191,18 @@ dibs_open() {
   command umask "$(printf %04o $((~0$1 & 0777)))"
   tag=$dibs_tag-$3 group=$2
   case $1:$2 in [2367]???:* | *:"$dibs_gid") group= ;; esac
-  for f in .dibs "done" failed .dibs/claims .dibs/known .dibs/gone .dibs/new .dibs/past .dibs/plain \
+  # A file makes it a board of format 2; in format 1 it is the folder of the records.
+  [ ! -d .dibs/claims ] || [ -L .dibs/claims ] ||
+    dibs_die 1 "this board has format 1, of an earlier dibs: stop its workers, then upgrade it: dibs upgrade"
+  for f in .dibs "done" failed .dibs/records .dibs/known .dibs/gone .dibs/new .dibs/past .dibs/plain \
     .dibs/aside .dibs/witness .dibs/journal; do
     if [ -L "$f" ] || { [ -e "$f" ] && [ ! -d "$f" ]; }; then dibs_die 1 "$f is not a folder of its own"; fi
     [ -d "$f" ] || { command mkdir "$f" 2> /dev/null && dibs_own "$f"; } || [ -d "$f" ] ||
       dibs_die 1 "$where/$f cannot be made"
   done
+  f=.dibs/claims
+  [ -f "$f" ] || { (set -C; : > "$f") 2> /dev/null && dibs_own "$f"; }
+  [ -f "$f" ] && [ ! -L "$f" ] || dibs_die 1 "$where/$f is not a file of the board's own"
 }
 
 dibs_fits() { # TEXT, and how many characters it may have
@@ -220,7 +226,7 @@ dibs_settings() {
     [ "$key" != = ] || continue
     [ $# = 3 ] || key=
     case $key in
-      format) [ "$value" = 1 ] ;;
+      format) [ "$value" = 1 ] || [ "$value" = 2 ] ;;
       ttl) dibs_ttl "$value" && ttl=$r ;;
       plain_ttl) dibs_ttl "$value" ;;
       max_attempts) dibs_number "$value" 9 && [ "$value" -gt 0 ] && max_attempts=$value ;;
@@ -473,10 +479,10 @@ dibs_journal() { # VERB SRC DST BY REASON, of the task in eid; commentary, so it
 
 dibs_record() { # STEM: its ttl in cttl and its line in record; 2 where nobody may judge it
   cttl=$ttl record=
-  f=./.dibs/claims/$1
+  f=./.dibs/records/$1
   [ -f "$f" ] && [ ! -L "$f" ] || return 0
   if ! { record=$(command head -c 8193 "$f"); } 2> /dev/null; then
-    dibs_there ".dibs/claims/$1" && return 2
+    dibs_there ".dibs/records/$1" && return 2
   fi
   [ ${#record} -le 8192 ] || return 0
   case $record in '{'*'"ttl":'*'}')
@@ -498,7 +504,7 @@ dibs_facts() { # STEM: beat, pulse, cttl; 1 gone, 2 nobody may judge it
     [ "$n:$ctime_moves" = "./$1.claimed:yes" ] || [ "$r" -le "$beat" ] || beat=$r
     pulse=$pulse/$y/$z/${yt#* }/${zt#* }
   done << EOF
-$(command stat -c '%n|%Y|%Z|%y|%z' "./$1.claimed" "./.dibs/claims/$1" 2> /dev/null | command tr ' ' /)
+$(command stat -c '%n|%Y|%Z|%y|%z' "./$1.claimed" "./.dibs/records/$1" 2> /dev/null | command tr ' ' /)
 EOF
   [ ! "$here" ] || return 0
   dibs_there "$1.claimed"
@@ -567,11 +573,11 @@ dibs_take() { # NAME VERB: prints the claim and exits, or returns 4 when somebod
   start=$boot limit=$((cttl * 4 / 5))
   [ $limit -le 500 ] || limit=500
   dibs_move "$name" "$stem.claimed" any $((start + limit)) || return
-  if ! dibs_write_record ".dibs/claims/$stem"; then
-    command rm -f ".dibs/claims/$stem"
+  if ! dibs_write_record ".dibs/records/$stem"; then
+    command rm -f ".dibs/records/$stem"
     dibs_bare $((fence + 1)) "$attempts" "$prio"
     dibs_move "$stem.claimed" "$eid$r.available" keep $((start + limit))
-    dibs_die 1 "$where/.dibs/claims cannot be written"
+    dibs_die 1 "$where/.dibs/records cannot be written"
   fi
   dibs_boot
   x=$cttl
@@ -579,7 +585,7 @@ dibs_take() { # NAME VERB: prints the claim and exits, or returns 4 when somebod
   [ "$boot" -lt $((start + x * 4 / 5)) ] || dibs_die 5 "$stem: taking it took longer than its lease; stop"
   dibs_journal "$verb" "$name" "$stem.claimed" "$owner" "${DIBS_META:-}"
   dibs_sync strict .
-  [ "$verb" = claim ] || command rm -f "./.dibs/claims/${name%.claimed}"
+  [ "$verb" = claim ] || command rm -f "./.dibs/records/${name%.claimed}"
   dibs_answer "$stem" $((start + cttl * 4 / 5))
 }
 
@@ -742,7 +748,7 @@ dibs_verify() { # CLAIM LEASE
 dibs_beat() { # CLAIM LEASE: prints the new lease
   dibs_mine "$1"
   dibs_until "$2" beat
-  f=.dibs/claims/$stem
+  f=.dibs/records/$stem
   while :; do
     beaten=
     dibs_touch "$f" && [ -e "./$f" ] && beaten=1
@@ -801,7 +807,7 @@ dibs_ended() { # VERB DST BY REASON: the one rename that ends the claim in stem
   case $2 in */*) how=any folder=${2%/*} need=normal ;; *) how=keep folder='' need=strict ;; esac
   dibs_boot
   dibs_move "$stem.claimed" "$2" $how $((boot + 500)) || return
-  command rm -f "./.dibs/claims/$stem"
+  command rm -f "./.dibs/records/$stem"
   dibs_journal "$1" "$stem.claimed" "$2" "$3" "$4"
   # shellcheck disable=SC2086
   dibs_sync $need $folder . || dibs_die 5 "$stem: it is done, but could not be made durable"

@@ -56,7 +56,7 @@ def test_what_the_kernel_remembers_of_a_beat_is_not_believed(tmp_path: Path) -> 
     with pair(tmp_path, attr_timeout=2 * TTL, entry_timeout=2 * TTL) as mounts:
 
         def look(claim: dibs.Claim) -> None:
-            os.stat(mounts.far.place / "board/.dibs/claims" / claim.name)
+            os.stat(mounts.far.place / "board/.dibs/records" / claim.name)
 
         kept = alive(
             mounts, ttl=TTL, every=0.33, seconds=4, reap=now_and_then(0.85), before=look

@@ -136,7 +136,7 @@ def alive(*verb: str) -> Prepare:
 
     def prepare(path: Path) -> list[str]:
         claim = claimed(path)[1]
-        _beat_late(path / ".dibs/claims" / claim.name)
+        _beat_late(path / ".dibs/records" / claim.name)
         return list(verb)
 
     return prepare
@@ -166,7 +166,7 @@ def half_taken(path: Path, *, aside: bool = False) -> list[str]:
     assert facts is not None
     sight = Sight(task.name, facts.ino, facts.mtime, facts.lock, facts.lock_mtime)
     stem = names.claim_stem("t", task.stamp, f"{names.TAKER}-0123456789")
-    store.write(f".dibs/claims/{stem}", encode(Record(owner=names.TAKER, sight=sight)))
+    store.write(f".dibs/records/{stem}", encode(Record(owner=names.TAKER, sight=sight)))
     store.move(task.name, f"{stem}.claimed")
     if aside:
         store.move("t.lock", f".dibs/aside/{stem}")
@@ -217,7 +217,7 @@ def shambles(path: Path) -> list[str]:
     (path / "u.lock").write_text("1700000000 somewhere\n")
     (path / "gone.lock").write_text("1700000000 somewhere\n")
     store = store_of(made)
-    store.write(".dibs/claims/t.f7.worker-ABCDEF0123", encode(Record(owner="late")))
+    store.write(".dibs/records/t.f7.worker-ABCDEF0123", encode(Record(owner="late")))
     store.write(".dibs/new/0123456789", b"half a temp")
     store.write(".dibs/new/v.task.ABCDEF0123", PAYLOADS["v"])
     (path / ".dibs/known/v.0").write_text("ABCDEF0123 f0\n")

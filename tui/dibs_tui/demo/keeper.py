@@ -24,7 +24,7 @@ from dibs_tui.demo import tasks
 from dibs_tui.demo.roles import FIRST, Worker
 
 PREFIX = "dibs-demo-"
-_SETTINGS = 'format = 1\nttl = 15\nplain_ttl = 20\nmax_attempts = 3\ndurability = "off"\n'
+_SETTINGS = 'format = 2\nttl = 15\nplain_ttl = 20\nmax_attempts = 3\ndurability = "off"\n'
 _AWAY = 12.0
 """Seconds that a stopped worker stays away."""
 _LOOK = 0.25

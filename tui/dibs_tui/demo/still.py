@@ -22,7 +22,7 @@ AT = 1_773_756_131 * SECOND + SECOND // 4
 """The moment at which the board stands still: a bit after 14:02:11 UTC on 17 March 2026."""
 _BEFORE = 3900
 _HERE = "lab-9"
-_SETTINGS = b'format = 1\nttl = 120\nplain_ttl = 600\nmax_attempts = 3\ndurability = "off"\n'
+_SETTINGS = b'format = 2\nttl = 120\nplain_ttl = 600\nmax_attempts = 3\ndurability = "off"\n'
 
 
 def make(path: str) -> None:

@@ -53,7 +53,7 @@ class Status(NamedTuple):
     why_read_only: str = ""
     """Why nothing can be changed here, in one line with the path; empty where it can."""
     trouble: str = ""
-    """One of `missing`, `denied`, `not a board`, `newer`, `foul`, `failed`; else empty."""
+    """One of `missing`, `denied`, `not a board`, `newer`, `older`, `foul`, `failed`; else empty."""
     cause: str = ""
     """The trouble in one line, with the path."""
     every: float = 1.0

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from watchfiles._rust_notify import RustNotify
 
-FOLDERS = ("", "done", "failed", ".dibs", ".dibs/claims", ".dibs/journal")
+FOLDERS = ("", "done", "failed", ".dibs", ".dibs/records", ".dibs/journal")
 """The folders that are listened to, the board itself first."""
 STEP = 50
 """Milliseconds between two looks for news; a change that nothing follows is told after two."""
