@@ -58,11 +58,11 @@ def this_host() -> Host:
     boot = _first_line("/proc/sys/kernel/random/boot_id")
     boot += _link("/proc/self/ns/time")  # a time namespace has a boot clock of its own
     pidns = _link("/proc/self/ns/pid")
-    user = os.environ.get("USER") or os.environ.get("LOGNAME") or _user(os.geteuid())
+    user = os.environ.get("USER") or os.environ.get("LOGNAME") or user_name(os.geteuid())
     return Host(os.uname().nodename or "localhost", boot, pidns, user, _terminal())
 
 
-def _user(uid: int) -> str:
+def user_name(uid: int) -> str:
     """The name of a user; the number itself in a container that knows no names."""
     import pwd
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -18,6 +19,8 @@ TICK = 0.25
 """Seconds, at most, between looks at the clock: it runs on while everything sleeps."""
 QUICK = 0.01
 """Seconds between two looks at processes that have been told to end."""
+_DYING = SECOND
+"""How long a process may take to go that got SIGKILL, before it is one that cannot be ended."""
 _STATE, _GROUP, _SESSION, _BORN = 0, 2, 3, 19
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
@@ -95,9 +98,12 @@ class Ending:
 
     def __init__(self, work: Work, kill: int) -> None:
         self.kill = kill
+        self.stuck = False
+        """Every process that is left refuses SIGKILL: it became another user."""
         self._work = work
+        self._killed = 0
         # A stopped process cannot heed the first before it gets the second.
-        self.left = _tell(work, signal.SIGTERM, signal.SIGCONT)
+        self.left, _ = _signal(work, signal.SIGTERM, signal.SIGCONT)
         self._quiet = not self.left
 
     def over(self) -> bool:
@@ -106,20 +112,46 @@ class Ending:
         A process that forks and dies while the list is read can be missed once.
         """
         if boottime() >= self.kill:
-            self.left = _tell(self._work, signal.SIGKILL)
+            self._killed = self._killed or boottime()
+            self.left, refused = _signal(self._work, signal.SIGKILL)
+            self.stuck = bool(self.left) and self.left == refused
         else:
             self.left = members(self._work)
         quiet, self._quiet = self._quiet, not self.left
         return quiet and not self.left
 
+    def late(self, now: int) -> bool:
+        """Whether SIGKILL was sent some time ago: no lease is renewed for what is left."""
+        return bool(self._killed) and now >= self._killed + _DYING
 
-def _tell(work: Work, *numbers: signal.Signals) -> list[int]:
-    """Send signals to every member."""
-    told = members(work)
-    for pid in told:
-        with suppress(OSError):
+
+def _signal(work: Work, *numbers: signal.Signals) -> tuple[list[int], list[int]]:
+    """Send signals to every member; returns them all, and those that may not be signalled."""
+    found, refused = members(work), []
+    for pid in found:
+        try:
             _send(pid, work, numbers)
-    return told
+        except PermissionError:
+            refused.append(pid)
+        except OSError:
+            pass
+    return found, refused
+
+
+def shown(pids: Iterable[int]) -> str:
+    """Processes as a person is shown them: `812 (sleep, root)`."""
+    return ", ".join(f"{pid} ({_described(pid)})" for pid in pids)
+
+
+def _described(pid: int) -> str:
+    from dibs.host import user_name
+
+    name, owner = "?", "?"
+    with suppress(OSError):
+        owner = user_name(os.stat(f"/proc/{pid}").st_uid)
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+            name = file.readline().strip()
+    return f"{name}, {owner}"
 
 
 def _send(pid: int, work: Work, numbers: tuple[signal.Signals, ...]) -> None:

@@ -13,7 +13,7 @@ from dibs.claims import Away
 from dibs.clock import SECOND
 from dibs.errors import BadName, DibsError, Lost, Stop, StorageError, Uncertain
 from dibs.run import group
-from dibs.run.group import Ending, Work, boottime
+from dibs.run.group import Ending, Work, boottime, shown
 from dibs.run.keeper import Keeper
 from dibs.run.telling import Pump
 
@@ -218,12 +218,7 @@ class Job:
             return True
         start = boottime()  # we may be stopped while we look
         if not self._ending.over():
-            if start < self._keeper.lease.over or not self._ending.left:
-                return False
-            left = " ".join(map(str, self._ending.left))
-            self._orders.events.complain(f"these processes cannot be ended: {left}")
-            self._stop = self._stop or Uncertain(f"{self.claim.name}: its work cannot be ended")
-            return True
+            return self._hopeless(start) and self._leave_behind()
         if self._status is None:
             self._status = self._exited()
         with suppress(ProcessLookupError, PermissionError):
@@ -231,6 +226,29 @@ class Job:
         self._process.wait()
         if self._pump is not None:
             self._pump.join(_JOINED)
+        return True
+
+    def _hopeless(self, now: int) -> bool:
+        """Whether to stop trying: what is left refuses to end, or does not in time."""
+        assert self._ending is not None
+        late = self._ending.late(now)
+        if late:
+            self._keeper.end()  # from now on the lease only runs out
+        over = late and now >= self._keeper.lease.over
+        return bool(self._ending.left) and (self._ending.stuck or over)
+
+    def _leave_behind(self) -> bool:
+        """Report what cannot be ended, and let the claim expire: work on it goes on."""
+        assert self._ending is not None
+        self._keeper.end()
+        self._process.poll()  # bury the command
+        if self._pump is not None:
+            self._orders.events.stderr.forget(self._pump)  # it may write without end
+        what = f"these processes cannot be ended: {shown(self._ending.left)}"
+        if self._stop is None:
+            self._stop = Uncertain(f"{what}; {self.claim.name} is left to expire")
+        else:
+            self._orders.events.complain(what)
         return True
 
     def _settle(self) -> int | None:

@@ -88,7 +88,7 @@ class Supervisor:
             self._take()
             if not self._jobs and not self._more():
                 self._pass_on()
-                if self._signal:
+                if self._signal and not self._lost:
                     return 128 + self._signal
                 return NOTHING if self._code is None else self._code
             self._sleep([_LOOK if self._room() else _LONGEST, *(j.pause() for j in self._jobs)])

@@ -30,6 +30,10 @@ class Stderr:
         """Know of one more that writes here."""
         self._pumps = [*filter(Pump.is_alive, self._pumps), pump]
 
+    def forget(self, pump: Pump) -> None:
+        """Do not wait for what a command may still write."""
+        self._pumps = [each for each in self._pumps if each is not pump]
+
     @property
     def behind(self) -> bool:
         """Whether a command wrote something that has not been passed on yet."""

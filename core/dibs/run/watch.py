@@ -82,9 +82,15 @@ class Watch:
     def look(self) -> None:
         """End the work whose lease is about to end."""
         for claim, job in list(self.jobs.items()):
-            if job.ending is None and boottime() >= job.due:
+            start = boottime()
+            if job.ending is None and start >= job.due:
                 job.ending = Ending(job.work, job.lease.kill)
-            if job.ending is not None and job.ending.over() and not job.starting:
+            if job.ending is None:
+                continue
+            if not job.ending.over():
+                if job.hopeless(start):
+                    del self.jobs[claim]  # it expires
+            elif not job.starting:
                 del self.jobs[claim]
                 if job.orphan and boottime() < job.lease.kill:
                     self._give_back(claim)
@@ -112,6 +118,13 @@ class _Job:
     def starting(self) -> bool:
         """`run` died while it started the command, which may be about to appear."""
         return self.orphan and not self.work.pgid and boottime() < self.since + _STARTING
+
+    def hopeless(self, now: int) -> bool:
+        """Whether what is left cannot be ended, and `run` no longer keeps its claim."""
+        if self.ending is None or not self.ending.left:
+            return False
+        over = self.ending.late(now) and now >= self.lease.over
+        return over or (self.orphan and self.ending.stuck)
 
     @property
     def due(self) -> int:
