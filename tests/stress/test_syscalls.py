@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
+from collections.abc import Sequence
 
 import pytest
 
-from tests.stress.syscalls.runner import Trouble, everything, run_all
-from tests.stress.syscalls.tracer import why_not
+from tests.stress.syscalls import runner
+from tests.stress.syscalls.runner import Break, Trouble, everything, run_all, run_part
+from tests.stress.syscalls.tracer import KILL, Call, Fault, faults_at, why_not
 
 FULL = os.environ.get("DIBS_EVERY_SYSCALL", "") not in ("", "0")
 
 pytestmark = [
-    pytest.mark.timeout(3600 if FULL else 300),
+    pytest.mark.timeout(3600 if FULL else 900),
     pytest.mark.skipif(bool(why_not()), reason=f"NO SYSTEM CALL WAS BROKEN: {why_not()}"),
 ]
 
@@ -37,3 +39,32 @@ def test_a_verb_that_dies_or_fails_at_any_system_call_leaves_a_board_that_janito
 ) -> None:
     wrong = troubles[verb]
     assert not wrong, "\n".join([f"{len(wrong)} troubles", *map(str, wrong[:10])])
+
+
+@pytest.mark.parametrize(("misses", "untried"), [(2, []), (99, ["call 3"])])
+def test_a_call_that_is_missed_is_tried_again_and_costs_no_other_case(
+    misses: int, untried: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries: list[int] = []
+
+    def miss(calls: Sequence[Call], at: int, fault: Fault) -> list[str]:
+        tries.append(at)
+        return faults_at(calls, at + (at == 3 and tries.count(3) <= misses), fault)
+
+    monkeypatch.setattr(runner, "faults_at", miss)
+    found = run_part("beat", [Break(at, KILL) for at in (2, 3, 4)])
+    assert found.runs == 3
+    assert [trouble.call for trouble in found.troubles] == untried
+    assert all("NOT TRIED" in trouble.what for trouble in found.troubles)
+    assert tries == [2, *[3] * min(misses + 1, runner._TRIES), 4]
+
+
+def test_a_verb_that_cannot_be_traced_costs_no_other_verb(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "run", no_strace)
+    found = run_part("beat", [Break(2, KILL)])
+    assert [trouble.scenario for trouble in found.troubles] == ["beat"]
+    assert "no strace today" in str(found.troubles[0])
+
+
+def no_strace(*_: object) -> None:
+    raise OSError("no strace today")
