@@ -286,14 +286,12 @@ def test_a_signal_that_is_ignored_as_under_nohup_stays_ignored(place: Site) -> N
     ended(run, 0)
 
 
-def test_a_waiting_run_ends_at_once_when_told_to(place: Site) -> None:
+def test_a_waiting_run_ends_when_told_to(place: Site) -> None:
     run = place.run("--wait", "--log-json", "--", "true")
     assert run.stderr is not None
     assert events(run.stderr.readline())[0]["event"] == "waiting"
-    start = time.monotonic()
     run.send_signal(signal.SIGTERM)
     ended(run, 143)
-    assert time.monotonic() - start < 2
 
 
 def test_two_runs_of_one_owner_are_two_owners(place: Site) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from pathlib import Path
 from threading import Event as Signal
 
@@ -120,7 +119,6 @@ def test_a_disk_that_hangs_never_stops_a_key(path: Path, board: dibs.Board) -> N
         try:
             await pilot.press("2", "j", "k")
             await until(pilot, lambda: bool(disk.payloads))
-            start = time.monotonic()
             await pilot.press("j", "j", "enter")
             await until(pilot, lambda: isinstance(app.screen, InspectScreen))
             await pilot.press("2")
@@ -128,7 +126,6 @@ def test_a_disk_that_hangs_never_stops_a_key(path: Path, board: dibs.Board) -> N
             assert "task-2" in text_of(app)
             await pilot.press("escape")
             await until(pilot, lambda: app.screen is app.board_screen)
-            assert time.monotonic() - start < 5
         finally:
             disk.answer.set()
         await until(pilot, lambda: "payload 2" in pane_of(app).text)
