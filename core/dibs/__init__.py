@@ -33,6 +33,7 @@ if typing.TYPE_CHECKING:
         Stop,
         StorageError,
         Uncertain,
+        Unclaimable,
         UnknownId,
     )
     from dibs.evidence import Evidence, Proof, Verdict
@@ -83,6 +84,7 @@ __all__ = [
     "StorageError",
     "Task",
     "Uncertain",
+    "Unclaimable",
     "UnknownId",
     "Verdict",
     "View",
@@ -114,6 +116,8 @@ _ROOMS = {
         "Refused",
         "Stop",
         "StorageError",
+        "Unclaimable",
+        "Unclaimable",
         "Uncertain",
         "UnknownId",
     ),

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, TypeVar
 from dibs import adding, janitor, locks, waiting
 from dibs.claims import Claim, Terms, attach, take
 from dibs.disk import Disk
-from dibs.errors import BadName, BoardMissing, NotABoard, UnknownId, storage_error
+from dibs.errors import (
+    BadName,
+    BoardMissing,
+    NotABoard,
+    StorageError,
+    Uncertain,
+    Unclaimable,
+    UnknownId,
+    storage_error,
+)
 from dibs.facts import Facts, facts_of
 from dibs.host import Host, Process, this_host
 from dibs.journal import unanswered
@@ -18,7 +27,7 @@ from dibs.names import AVAILABLE, Task
 from dibs.place import located, made
 from dibs.queue import Queue
 from dibs.settings import Settings, dump
-from dibs.store import TOML, Store
+from dibs.store import PATIENCE, TOML, Store
 
 if TYPE_CHECKING:
     from dibs import acts, checkup, entries, evidence, lists, unwritten, view
@@ -98,6 +107,8 @@ class Board:
         process: Process | None = None,
     ) -> Claim | None:
         """Take the next task, or that one; None when nothing waits, `Held` when somebody has it.
+
+        A task that cannot be claimed is passed over; named, it is `Unclaimable` and says why.
 
         `process` says that this very process holds the claim: its death then gives it back.
         """
@@ -290,11 +301,29 @@ class Board:
         return bool(self.wait_for(attempt, seconds))
 
     def _claim_next(self, terms: Terms) -> Claim | None:
-        for task in self._queue:
-            claim = take(self._store, task, terms)
-            if claim is not None:
-                return claim
-            self._queue.lost()
+        """The first task that can be had: one that cannot is passed over, whatever its trouble.
+
+        Nothing waits where all that is left are tasks that nobody can claim; trouble that may be
+        the disk's is raised, but only where it leaves nothing else to claim.
+        """
+        boottime, queue = self._store.port.boottime, self._queue
+        until, trouble = boottime() + PATIENCE, None
+        for task in queue:
+            try:
+                claim = take(self._store, task, terms, patience=PATIENCE // 10)
+            except Unclaimable:
+                queue.passed(task)
+            except (StorageError, Uncertain) as error:
+                if error.name != task.name or boottime() >= until:
+                    raise
+                trouble = trouble or error
+                queue.passed(task)
+            else:
+                if claim is not None:
+                    return claim
+                queue.lost(task)
+        if trouble is not None:
+            raise trouble
         return None
 
     def _claim_one(self, ident: str, terms: Terms) -> Claim:

@@ -17,6 +17,7 @@ from dibs.clock import SECOND, from_the_future
 from dibs.errors import DibsError, ReadOnly, storage_error
 from dibs.facts import facts_of
 from dibs.names import AVAILABLE, DONE, FAILED, FREE, Task
+from dibs.obstacles import obstacles
 from dibs.store import ASIDE, GONE, KNOWN, NEW, PAST, RECORDS
 from dibs.view import doubles, own_file
 
@@ -53,6 +54,7 @@ def check(store: Store) -> list[Finding]:
     found = [
         *_strangers(store),
         *_doubles(store),
+        *_stuck(store),
         *_claims(store, now),
         *_locks(store, now),
         *_records(store),
@@ -108,6 +110,12 @@ def _doubles(store: Store) -> Iterator[Finding]:
             yield Finding(
                 "double", same[0].name, f"{ident!a} has several names ({shown}): keep one of them"
             )
+
+
+def _stuck(store: Store) -> Iterator[Finding]:
+    """Tasks that every claimant passes over."""
+    for task, reason in obstacles(store):
+        yield Finding("stuck", task.name, f"no worker of this user can claim it: {reason}")
 
 
 def _claims(store: Store, now: Sample) -> Iterator[Finding]:

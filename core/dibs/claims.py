@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -17,13 +18,14 @@ from dibs.errors import (
     Stop,
     StorageError,
     Uncertain,
+    Unclaimable,
     storage_error,
 )
 from dibs.facts import facts_of, record_of
 from dibs.names import AVAILABLE, CLAIMED, DONE, FAILED, FREE, HELD, Task
 from dibs.records import Record, encode
 from dibs.settings import check_ttl
-from dibs.store import PATIENCE, RECORDS, Store, tell
+from dibs.store import DEFINITE, PATIENCE, RECORDS, Store, tell
 
 if TYPE_CHECKING:
     from dibs.host import Process
@@ -32,6 +34,12 @@ HELD_BY = {AVAILABLE: CLAIMED, FREE: HELD, CLAIMED: CLAIMED, HELD: HELD}
 WAITING_AS = {CLAIMED: AVAILABLE, HELD: FREE}
 MARGIN = 0.8
 """The part of a ttl after which an owner that could not beat has stopped."""
+
+
+FENCE_FULL = "its fence is as high as a name can hold: add the payload under another id"
+STAYS = "it cannot be renamed; `dibs check` shows why, if the disk says it"
+STUCK = {errno.EPERM, errno.EBUSY, errno.ETXTBSY, errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP}
+"""How a rename is refused for the sake of the one file that it names."""
 
 
 class Terms:
@@ -254,14 +262,18 @@ class Claim:
             self._store.journal.write("refused", self.id, self.name, "", self.record.owner, verb)
 
 
-def take(store: Store, task: Task, terms: Terms, verb: str = "claim") -> Claim | None:
-    """Take exactly this name; None when somebody was faster.
+def take(
+    store: Store, task: Task, terms: Terms, verb: str = "claim", patience: int = PATIENCE
+) -> Claim | None:
+    """Take exactly this name; None when somebody was faster, `Unclaimable` when nobody can.
 
     The deadline counts from before the rename. The record follows the name, because a record
     from before would make a fresh claim look old.
     """
     if task.fence >= names.FENCE_MAX:
-        raise BadName(f"{task.name}: its fence is as high as a name can hold; a person must look")
+        raise Unclaimable(f"{task.name}: {FENCE_FULL}", task.name)
+    if task.state == AVAILABLE and not _fits(store, task):
+        return None
     if task.fence == 0 and task.state == AVAILABLE:
         adopt(store, task)
     stamp = task.stamp._replace(fence=task.fence + 1)
@@ -273,7 +285,7 @@ def take(store: Store, task: Task, terms: Terms, verb: str = "claim") -> Claim |
     if not store.rename_moves_ctime:
         with suppress(OSError):
             store.port.touch(task.name)
-    if not store.move(task.name, dst, until=min(deadline, start + PATIENCE)):
+    if not _grab(store, task.name, dst, until=min(deadline, start + patience)):
         return None
     taken = Task(dst, task.id, HELD_BY[task.state], *stamp, stem.rpartition(".")[2])
     claim = Claim(store, taken, record, deadline)
@@ -288,6 +300,30 @@ def take(store: Store, task: Task, terms: Terms, verb: str = "claim") -> Claim |
     store.journal.write(verb, task.id, task.name, dst, terms.owner, terms.metadata)
     store.sync("", every=True)
     return claim
+
+
+def _fits(store: Store, task: Task) -> bool:
+    """Whether the file is there; `Unclaimable` where its worker could not read it."""
+    try:
+        unfit = store.port.unfit(task.name)
+    except FileNotFoundError:
+        return False
+    except OSError:  # whether the disk answers is found out by the move, which has patience
+        return True
+    if unfit:
+        raise Unclaimable(f"{task.name}: {unfit}", task.name)
+    return True
+
+
+def _grab(store: Store, name: str, dst: str, until: int) -> bool:
+    """The rename that claims; `Unclaimable` where the disk refuses it for this file alone."""
+    try:
+        return store.move(name, dst, until=until, definite=DEFINITE | STUCK)
+    except StorageError as error:
+        cause = error.__cause__
+        if isinstance(cause, OSError) and cause.errno in STUCK:
+            raise Unclaimable(f"{name}: {cause.strerror}: {STAYS}", name) from cause
+        raise
 
 
 def attach(store: Store, text: str) -> Claim:

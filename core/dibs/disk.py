@@ -11,6 +11,7 @@ import errno
 import os
 import stat as modes
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from typing import NamedTuple, Protocol
@@ -45,6 +46,9 @@ class Port(Protocol):
 
     def stat(self, path: str) -> Stat:
         """`lstat`: never follows a link."""
+
+    def unfit(self, path: str) -> str:
+        """Why a file cannot be worked on as a payload; empty for one that can be read."""
 
     def read(self, path: str, limit: int, offset: int = 0) -> tuple[bytes, Stat]:
         """At most `limit` bytes of a regular file, with its times as an open file sees them."""
@@ -88,6 +92,15 @@ _AT_FDCWD = -100
 _NOREPLACE = 1
 _SYSCALLS = {"x86_64": 316, "aarch64": 276, "riscv64": 276, "armv7l": 382, "ppc64le": 357}
 _OPEN = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+_EFFECTIVE = os.access in os.supports_effective_ids
+_KINDS = {
+    modes.S_IFDIR: "a folder",
+    modes.S_IFLNK: "a link",
+    modes.S_IFIFO: "a FIFO",
+    modes.S_IFSOCK: "a socket",
+    modes.S_IFCHR: "a device",
+    modes.S_IFBLK: "a device",
+}
 _UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP)
 
 
@@ -109,6 +122,15 @@ class Disk:
     def stat(self, path: str) -> Stat:
         s = os.lstat(self._prefix + path)
         return Stat(s.st_ino, s.st_dev, s.st_mode, s.st_size, s.st_mtime_ns, s.st_ctime_ns)
+
+    def unfit(self, path: str) -> str:
+        full = self._prefix + path
+        mode = os.lstat(full).st_mode
+        if not modes.S_ISREG(mode):
+            return f"a task is a file, and this is {_KINDS.get(modes.S_IFMT(mode), 'none')}"
+        if mode & 0o444 == 0o444 or os.access(full, os.R_OK, effective_ids=_EFFECTIVE):
+            return ""
+        return "this user cannot read it"
 
     def read(self, path: str, limit: int, offset: int = 0) -> tuple[bytes, Stat]:
         if not self.stat(path).regular:  # opening a FIFO would wake whoever writes to it
@@ -202,9 +224,13 @@ class Disk:
         mode = os.lstat(full).st_mode
         if not modes.S_ISDIR(mode) and not modes.S_ISREG(mode):
             return
-        fd = os.open(full, os.O_RDONLY | _OPEN)
+        flush: Callable[[int], object] = os.fsync
         try:
-            os.fsync(fd)
+            fd = os.open(full, os.O_RDONLY | _OPEN)
+        except PermissionError:  # another user's: who may not open it can sync all that is there
+            fd, flush = os.open(os.path.dirname(full), os.O_RDONLY | _OPEN), _find_syncfs()
+        try:
+            flush(fd)
         except OSError as error:
             # Some file systems have no fsync for folders; what they do by themselves must do.
             if not modes.S_ISDIR(mode) or error.errno not in _UNSUPPORTED:
@@ -260,6 +286,21 @@ def _find_renameat2() -> _Renameat2 | None:
         if function(*head, _AT_FDCWD, src, _AT_FDCWD, dst, _NOREPLACE) == 0:
             return 0
         return ctypes.get_errno()
+
+    return call
+
+
+def _find_syncfs() -> Callable[[int], object]:
+    """The call that syncs the file system of an open file; where libc lacks it, one for all."""
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(libc, "syncfs"):
+        return lambda fd: os.sync()
+
+    def call(fd: int) -> None:
+        if libc.syncfs(fd) != 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
     return call
 

@@ -13,6 +13,7 @@ DibsError                 everything below; `str(error)` is one line that says w
 │   └── Uncertain         nobody can tell in time whether it still is
 └── StorageError          the disk said no                                             (exit 1)
     ├── BoardMissing      there is no such directory
+    ├── Unclaimable       this one task cannot be claimed; `claim()` passes over it
     ├── NotABoard         the directory cannot serve as a board, or is of a newer format
     └── ReadOnly          the directory cannot be written
 """
@@ -113,9 +114,23 @@ class Lost(Stop):
 class Uncertain(Stop):
     """It cannot be told in time whether the last step was done."""
 
+    name = ""
+    """The one name whose move is in doubt; empty where it is something else."""
+
 
 class StorageError(DibsError):
     """The disk refused, and the refusal is definite."""
+
+    name = ""
+    """The one name that the disk refuses to move; empty where it refuses something else."""
+
+
+class Unclaimable(StorageError):
+    """A task that waits and cannot be claimed, for a reason of its own; all others can."""
+
+    def __init__(self, message: str, name: str) -> None:
+        super().__init__(message, name)
+        self.name = name
 
 
 class BoardMissing(StorageError):

@@ -1,7 +1,8 @@
 """Which waiting task to try next, without listing the directory for every claim.
 
 One listing gives the head of the queue, by priority and then by name. Processes that meet leave
-each other: after two losses a claimant goes on in another slice of the head.
+each other: after two losses a claimant goes on in another slice of the head. No name is tried twice
+in one go, because a listing may show for long what a lookup denies.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 from dibs import names
 from dibs.beside import carriers, good_until
 from dibs.names import AVAILABLE, DEFAULT_PRIORITY, Task
+from dibs.store import PATIENCE
 
 if TYPE_CHECKING:
     from dibs.store import Store
@@ -32,7 +34,11 @@ class Queue:
         self._store = store
         self._slices: list[list[str]] = []
         self._losses = 0
+        self._tried: set[str] = set()
+        """The names that could not be had since the iteration began."""
         self._until = 0
+        self._patience = 0
+        """Until when slices are given up; after that the head is walked to its end."""
         self._crowded = False
         """Other claimants were met since the last listing, so the next one starts elsewhere."""
         self._left = False
@@ -40,7 +46,10 @@ class Queue:
 
     def __iter__(self) -> Iterator[Task]:
         """Tasks to try, best first, from what was seen last and then from one new listing."""
-        if self._store.port.boottime() < self._until:
+        start = self._store.port.boottime()
+        self._tried.clear()
+        self._patience = start + PATIENCE
+        if start < self._until:
             yield from self._drain()
         while True:
             self._left = False
@@ -49,15 +58,20 @@ class Queue:
             if not self._left:
                 return
 
-    def lost(self) -> None:
-        """Somebody was faster: after the second time, go elsewhere."""
+    def lost(self, task: Task) -> None:
+        """Another worker was faster, or the name is denied: after the second time go elsewhere."""
+        self._tried.add(task.name)
         self._losses += 1
+
+    def passed(self, task: Task) -> None:
+        """This one cannot be claimed, and that says nothing of those beside it."""
+        self._tried.add(task.name)
 
     def _drain(self) -> Iterator[Task]:
         while self._slices:
             if not self._slices[-1]:
                 self._slices.pop()
-            elif self._losses >= LOSSES:
+            elif self._losses >= LOSSES and self._store.port.boottime() < self._patience:
                 self._losses = 0
                 self._crowded = self._left = True
                 self._slices.pop()  # whoever is in it empties it
@@ -86,7 +100,7 @@ class Queue:
         listed.sort()
         by_priority: dict[int, list[str]] = {}
         for name in listed:
-            if name.endswith(".available"):
+            if name.endswith(".available") and name not in self._tried:
                 by_priority.setdefault(_priority_of(name), []).append(name)
         size = max(HEAD, len(listed) // 16)
         slices: list[list[str]] = []

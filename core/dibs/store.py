@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -50,7 +50,7 @@ TOML = ".dibs/board.toml"
 LOCK_BYTES = 4096
 PATIENCE = 5 * SECOND
 _PAUSE = 0.05
-_DEFINITE = {
+DEFINITE = {
     *READ_ONLY,
     *(errno.ENOSPC, errno.EDQUOT, errno.ENAMETOOLONG, errno.EXDEV, errno.ENOTDIR),
     *(errno.EISDIR, errno.ELOOP, errno.EINVAL, errno.EMLINK, errno.ENOTEMPTY),
@@ -174,7 +174,15 @@ class Store:
             raise StorageError(f"{path}: the disk does not answer: try again")
         return here
 
-    def move(self, src: str, dst: str, *, keep: bool = False, until: int = 0) -> bool:
+    def move(
+        self,
+        src: str,
+        dst: str,
+        *,
+        keep: bool = False,
+        until: int = 0,
+        definite: Collection[int] = DEFINITE,
+    ) -> bool:
         """One change of ownership: rename the exact name, and find out what became of it.
 
         True: it is at `dst`, by this call or by one with the same effect. False: somebody else
@@ -182,6 +190,7 @@ class Store:
         a missing folder answers like a missing file; while the source is still there the call
         is made again, and when that does not end in time nobody can tell. A destination that
         others use as well (`keep`) proves nothing unless a call of ours may have reached it.
+        `definite` are the errors after which another call would be answered the same.
         """
         until = until or self.port.boottime() + PATIENCE
         landed = not keep
@@ -197,17 +206,21 @@ class Store:
                 return True  # whatever lies at `src` now came there later
             if here is False and there is not None:
                 return there and landed
-            if error.errno in _DEFINITE and not there:
-                raise storage_error(error) from error
+            if error.errno in definite and not there:
+                refused = storage_error(error)
+                refused.name = src
+                raise refused from error
             if here and error.errno == errno.EEXIST and there:
                 raise Exists(f"{dst} is in the way; it was left as it is")
             if here and error.errno == errno.ENOENT and self._restore(dst):
                 continue
             if self.port.boottime() >= until:
-                raise Uncertain(
+                doubt = Uncertain(
                     f"{src}: the disk answers {error.strerror or error}; "
                     "whether it was moved cannot be told"
                 )
+                doubt.name = src
+                raise doubt
             self.port.sleep(_PAUSE)
 
     def shift(

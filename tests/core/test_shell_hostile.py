@@ -101,7 +101,10 @@ def test_hostile_names_are_data(fleet: Fleet) -> None:
     assert finished == {t.id for t in listed if t.state == "available" and "\0" not in t.id}
     assert len(finished) == len(HOSTILE)  # ".." is nobody's, "=41" is somebody's
     assert not list(fleet.path.parent.rglob("pwned"))
-    assert {f.kind for f in board.check()} <= {"stranger"}
+    found = board.check()
+    assert {f.kind for f in found} == {"stranger", "stuck"}
+    stuck = {f"{name}.available" for name in ("dir", "link", "fifo")}
+    assert {f.name for f in found if f.kind == "stuck"} == stuck
     assert {e.id for e in board.journal.read() if e.verb == "done"} == finished
 
 

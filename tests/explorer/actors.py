@@ -76,6 +76,9 @@ class SimPort:
         found: Stat = self._ask(("stat", path))
         return found
 
+    def unfit(self, path: str) -> str:
+        return "" if self.stat(path).regular else "a task is a file"
+
     def read(self, path: str, limit: int, offset: int = 0) -> tuple[bytes, Stat]:
         found: tuple[bytes, Stat] = self._ask(("read", path, limit, offset))
         return found

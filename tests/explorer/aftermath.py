@@ -55,6 +55,9 @@ class Hand:
     def names(self, folder: str) -> list[str]:
         return list(self._do("names", folder))
 
+    def unfit(self, path: str) -> str:
+        return "" if self.stat(path).regular else "a task is a file"
+
     def stat(self, path: str) -> Stat:
         found: Stat = self._do("stat", path)
         return found

@@ -66,7 +66,7 @@ MUTANTS: list[Mutant] = [
         claims.NO_LINKS,
         (
             "claims:take",
-            "    if not store.move(task.name, dst, until=min(deadline, start + PATIENCE)):\n",
+            "    if not _grab(store, task.name, dst, until=min(deadline, start + patience)):\n",
             "    try:\n        store.port.link(task.name, dst)\n        store.drop(task.name)\n"
             "    except OSError:\n",
         ),

@@ -116,15 +116,17 @@ def test_files_that_are_doubled_or_half_done_are_told_and_noise_is_not() -> None
     found = [
         finding("draft", ".dibs/new/x")._replace(mend=lambda: None),
         finding("double", "a.available"),
+        finding("stuck", "pipe.available"),
         *(finding(kind, "x") for kind in ("stranger", "gone", "journal", "stale", "take")),
     ]
     files = by_rank(problems(model, CONFIG, found))[6]
     assert [(problem.id, problem.word) for problem in files] == [
         ("a", "two names"),
+        ("pipe.available", "stuck"),
         (".dibs/new/x", "half added"),
     ]
     assert files[0].task == task_of("a.available")
-    assert files[1].reason == "what it means; dibs check --repair mends it"
+    assert files[2].reason == "what it means; dibs check --repair mends it"
 
 
 def test_a_clock_in_doubt_is_told_before_everything_that_hangs_on_it() -> None:

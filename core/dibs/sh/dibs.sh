@@ -152,11 +152,11 @@ dibs_die() { dibs_code=$1; shift; dibs_say "$*"; exit "$dibs_code"; }
 
 # Frees a subshell of what its caller made of the short names used here, and of bash's own turns.
 dibs_fresh() {
-  unset -v a after age attempts b beat beaten before boot chance claim code ctime_moves cttl dst \
-    durability e eid err f fence folded folder form found fuzz group here how i id judged key \
+  unset -v a after age attempts b beat beaten before begun boot chance claim code ctime_moves cttl dst \
+    durability e eid err f fence folded folder form found fuzz group here how hush i id judged key \
     landed limit line look looks losses m max_attempts mine n name need nonce now owner p part \
     prio probe pulse r rc reaped record resume round said seen silent skip skipped src start \
-    state stem tag text there torn ttl until value verb wait want where x y yt z zt ||
+    state stem tag text there torn tried trouble ttl until value verb wait want where why x y yt z zt ||
     dibs_die 2 "a readonly variable of yours has a name that dibs.sh uses within: give it another"
   # shellcheck disable=SC3044,SC3047
   [ -z "${BASH_VERSION:-}" ] || { shopt -u failglob nocasematch; trap - ERR; unset -v GLOBIGNORE; }
@@ -390,9 +390,15 @@ dibs_there() { # 0 there, 1 not there, 2 nobody can tell
   return 2
 }
 
+dibs_why() { # TEXT: said at once, or by whoever tries many
+  why=$1
+  [ "${hush:-}" ] || dibs_say "$why"
+}
+
 # Renames SRC to DST and finds out what became of it. HOW is `keep` for a name without a nonce,
-# where a file in the way stays. 0 mine, 1 the disk refused, 3 in the way, 4 gone, 5 uncertain.
-dibs_move() {
+# where a file in the way stays. 0 mine, 1 the disk refused, 3 in the way, 4 gone, 5 uncertain;
+# with STUCK 6 where it refused for the sake of this one file.
+dibs_move() { # SRC DST HOW UNTIL [STUCK]
   src=$1 dst=$2 how=$3 until=$4 landed=$3
   while :; do
     here=0 there=0 rc=1 err=
@@ -401,6 +407,7 @@ dibs_move() {
     elif [ "$how" = keep ]; then err=$(command mv $dibs_T -n "./$src" "./$dst" 2>&1) && rc=0
     else err=$(command mv $dibs_T -f "./$src" "./$dst" 2>&1) && rc=0; fi
     case $err in *'No such file'* | *'not replacing'* | *'File exists'* | '') ;; *) landed=any ;; esac
+    why="$src: whether it was moved cannot be told: $err"
     dibs_there "$src" || here=$?
     dibs_there "$dst" || there=$?
     if [ $here = 1 ] && [ $there != 2 ]; then
@@ -412,13 +419,17 @@ dibs_move() {
       dibs_say "$dst is in the way; it was left as it is"
       return 3
     fi
+    [ $there = 0 ] || [ -z "${5:-}" ] || case $err in *'not permitted'* | *' busy'* | *'too long'*)
+      dibs_why "$err"
+      return 6 ;;
+    esac
     [ $there = 0 ] || case $err in *'ermission denied'* | *'Read-only'* | *'No space'* | *'not permitted'* | *uota* | *'too long'* | *'Not a directory'*)
-      dibs_say "$err"
+      dibs_why "$err"
       return 1 ;;
     esac
     case $dst in */*) [ -e "./${dst%/*}" ] || { command mkdir "./${dst%/*}" && dibs_own "${dst%/*}"; } ;; esac
     dibs_boot
-    [ "$boot" -lt "$until" ] || { dibs_say "$src: whether it was moved cannot be told: $err"; return 5; }
+    [ "$boot" -lt "$until" ] || { dibs_why "$why"; return 5; }
     command sleep 0.05 2> /dev/null || command sleep 1
   done
 }
@@ -426,7 +437,8 @@ dibs_move() {
 dibs_sync() { # `strict` or `normal`, then paths: 0 where the board does not ask for it
   case $durability:$1 in off:* | normal:strict) return 0 ;; esac
   shift
-  command sync "$@" 2> /dev/null
+  command sync "$@" 2> /dev/null && return
+  [ -f "./$1" ] && [ ! -r "./$1" ] && command sync -f . 2> /dev/null # all that is there
 }
 
 # TEXT as the inside of a JSON string. Bytes that are no UTF-8 become ?, or in `names` what Python
@@ -555,8 +567,11 @@ dibs_write_record() { # PATH
 
 # Takes exactly NAME, whose parts were just read. The deadline counts from before the rename, and
 # the record follows the name: one from before would make a fresh claim look old.
-dibs_take() { # NAME VERB: prints the claim and exits, or returns 4 when somebody was faster
-  [ "$fence" != 999999999999999999 ] || { dibs_say "$1: its fence is as high as can be"; return 4; }
+dibs_take() { # NAME VERB: prints the claim and exits, or 4 when somebody was faster, 6 when nobody can
+  if [ "$2" = claim ] && dibs_unfit "$1"; then
+    dibs_why "$1: $why"
+    return 6
+  fi
   if [ "$fence$2" = 0claim ] && [ ! -e ".dibs/known/$eid.0" ]; then
     (set -C; : > ".dibs/known/$eid.0") 2> /dev/null || [ -e ".dibs/known/$eid.0" ] ||
       dibs_die 1 "$where/.dibs/known cannot be written"
@@ -571,8 +586,10 @@ dibs_take() { # NAME VERB: prints the claim and exits, or returns 4 when somebod
   [ "$ctime_moves" = yes ] || dibs_touch "$name"
   dibs_boot
   start=$boot limit=$((cttl * 4 / 5))
-  [ $limit -le 500 ] || limit=500
-  dibs_move "$name" "$stem.claimed" any $((start + limit)) || return
+  x=500
+  [ -z "$hush" ] || x=50
+  [ $limit -le $x ] || limit=$x
+  dibs_move "$name" "$stem.claimed" any $((start + limit)) stuck || return
   if ! dibs_write_record ".dibs/records/$stem"; then
     command rm -f ".dibs/records/$stem"
     dibs_bare $((fence + 1)) "$attempts" "$prio"
@@ -592,7 +609,17 @@ dibs_take() { # NAME VERB: prints the claim and exits, or returns 4 when somebod
 dibs_try() { # take it and end with that, or return when somebody was faster
   dibs_take "$@"
   code=$?
-  [ $code = 4 ] || exit $code
+  case $code in 4) ;; 6) exit 1 ;; *) exit $code ;; esac
+}
+
+dibs_unfit() { # NAME, just read: whether nobody here can claim it; the reason in why
+  if [ -L "./$1" ]; then why="it is a link"
+  elif [ -d "./$1" ]; then why="it is a folder"
+  elif [ ! -e "./$1" ]; then return 1
+  elif [ ! -f "./$1" ]; then why="it is no file"
+  elif [ ! -r "./$1" ]; then why="this user cannot read it"
+  elif [ "$fence" = 999999999999999999 ]; then why="its fence is as high as a name can hold"
+  else return 1; fi
 }
 
 dibs_answer() {
@@ -667,12 +694,14 @@ dibs_claim() { # [--resume] ID
 }
 
 # The next task: by priority, then by name. Claimants that meet leave each other: after two losses
-# they go on some slices of 64 further down, and come back when nothing is left there.
+# they go on some slices of 64 further down, and come back when nothing is left there. No name is
+# tried twice. One that cannot be claimed is passed over; trouble that may be the disk's ends the
+# search only where it leaves nothing else to take.
 dibs_next() {
   mine=$cttl
   dibs_terms
   dibs_boot
-  chance=$(($$ * 7919 + boot)) reaped=
+  chance=$(($$ * 7919 + boot)) reaped= begun=$boot tried=/ trouble='' hush=1
   while :; do
     losses=0 skipped=
     set -- *.available
@@ -682,17 +711,28 @@ dibs_next() {
         case $n in *.f*p[0-46-9].available) x=${n%.*} x=${x##*p} ;; *) x=5 ;; esac
         [ "$x" = $p ] || continue
         [ $skip = 0 ] || { skip=$((skip - 1)) skipped=1; continue; }
-        [ -f "./$n" ] && [ ! -L "./$n" ] && dibs_read "$n" || continue
+        case $tried in */"$n"/*) continue ;; esac
+        dibs_read "$n" && ! dibs_unfit "$n" || continue
         dibs_find "$eid"
         [ $found = 1 ] && [ "$name" = "$n" ] && dibs_read "$n" || continue
         cttl=$mine
-        dibs_try "$n" claim
+        dibs_take "$n" claim
+        code=$? tried=$tried$n/
+        case $code in 4) ;; 6) continue ;; *)
+          trouble=$code
+          dibs_boot
+          [ "$boot" -lt $((begun + 500)) ] || dibs_die "$code" "$why"
+          continue ;;
+        esac
         losses=$((losses + 1)) chance=$(((chance * 1103515245 + 12345) & 2147483647))
         [ $((losses % 2)) = 1 ] || skip=$((chance / 65536 % 8 * 64))
       done
     done
     if [ -z "$skipped" ]; then
-      [ -z "$reaped" ] && [ "$(dibs_reap 2> /dev/null)" ] || exit 4
+      if [ "$reaped" ] || [ -z "$(dibs_reap 2> /dev/null)" ]; then
+        [ -z "$trouble" ] || dibs_die "$trouble" "$why"
+        exit 4
+      fi
       reaped=1
     fi
   done

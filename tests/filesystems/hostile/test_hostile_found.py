@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -96,3 +97,20 @@ def test_folders_that_cannot_be_synced_keep_nobody_from_working(tmp_path: Path) 
         board.add("t")
         claimed(board).done()
         assert made.near.counts()["refused"]
+
+
+def test_names_that_are_listed_and_denied_do_not_hide_the_rest_of_the_queue(
+    mounts: Pair, board: dibs.Board
+) -> None:
+    """A client looked for them before they came, and remembers that they were not there."""
+    ghosts = ("a1", "a2", "a3")
+    mounts.near.be(Faults(negative=600))
+    for name in ghosts:
+        assert not (mounts.near.place / f"board/{name}.available").exists()
+    for name in ghosts:
+        (mounts.below / f"board/{name}.available").write_bytes(b"another host's")
+    assert {f"{name}.available" for name in ghosts} < set(os.listdir(mounts.near.place / "board"))
+    claim = board.claim(owner="worker")
+    assert claim is not None
+    assert claim.id == "t"
+    assert board.claim(owner="worker") is None

@@ -20,6 +20,7 @@ MOST = 1000
 """The most that one group lists; its count goes on."""
 _FILES = {
     "double": "two names",
+    "stuck": "stuck",
     "unreadable": "unreadable",
     "record": "record",
     "lock": "lone lock",
