@@ -70,13 +70,13 @@ def reap_claim(store: Store, text: str, reason: str = "", by: str = "") -> Task:
     if task.plain and "/" not in text:
         raise NotExact(f"{text!a} is a name that recurs; as it is now it is {facts.sight}")
     wait = janitor.patience(store, facts, now)
-    store.clock.settle(whole=False)
+    store.clock.settle()
     if wait > 0:
-        known = "is past its lease by a clock that cannot be vouched for, and "
-        raise Refused(
-            f"{text} {known if facts.expired(now) else ''}may still be alive for "
-            f"{math.ceil(wait)} s; force-release takes it all the same"
-        )
+        what = f"may still be alive for {math.ceil(wait)} s"
+        if facts.expired(now):
+            what = "is past its lease by a clock that cannot be vouched for, and may still be alive"
+            what += f": try again in {math.ceil(wait)} s"
+        raise Refused(f"{text} {what}; force-release takes it all the same")
     with store.intent("reap", task, "", by, reason):
         ended = janitor.give_back(store, facts, now, by=by, why=reason)
         if ended is None or ended.live:

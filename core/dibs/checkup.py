@@ -12,8 +12,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from dibs import adding, janitor, names
-from dibs.clock import SECOND, from_the_future
+from dibs import adding, janitor, looks, names
+from dibs.clock import LOOKS, SECOND, WITNESS, from_the_future
 from dibs.errors import DibsError, ReadOnly, storage_error
 from dibs.facts import facts_of
 from dibs.names import AVAILABLE, DONE, FAILED, FREE, Task
@@ -63,7 +63,8 @@ def check(store: Store) -> list[Finding]:
         *_vanished(store),
         *_torn(store),
     ]
-    store.clock.settle(whole=True)
+    store.clock.settle()
+    looks.sweep(store, store.ended(LOOKS), {task.stem for task in store.live()})
     return found
 
 
@@ -138,7 +139,7 @@ def _claims(store: Store, now: Sample) -> Iterator[Finding]:
         kind = "take" if task.take else "stale"
         text = f"silent for {facts.age(now):.0f} s, its ttl is {facts.ttl:g} s"
         if wait > 0:
-            yield Finding(kind, task.name, f"{text}; may be given back in {wait:.0f} s")
+            yield Finding(kind, task.name, f"{text}; look again in {wait:.0f} s")
         else:
             yield Finding(kind, task.name, text, partial(janitor.give_back, store, facts, now))
 
@@ -159,7 +160,7 @@ def _locks(store: Store, now: Sample) -> Iterator[Finding]:
             stat = store.port.stat(name)
         except OSError:
             continue
-        if _patience(store, f".dibs/lock/{name}", stat, store.settings.plain_ttl, now) <= 0:
+        if _patience(store, looks.aside("lock", name), stat, store.settings.plain_ttl, now) <= 0:
             yield Finding(
                 "lock", name, "a lock without its claim", partial(_clear_lock, store, name)
             )
@@ -205,7 +206,7 @@ def _drafts(store: Store, now: Sample) -> Iterator[Finding]:
             stat = store.port.stat(path)
         except OSError:
             continue
-        if _patience(store, path, stat, adding.DRAFT_AGE, now) > 0:
+        if _patience(store, looks.aside("new", entry), stat, adding.DRAFT_AGE, now) > 0:
             continue
         m = _match_draft(entry)
         task = names.read(f"{m[1]}.{AVAILABLE}") if m else None
@@ -242,14 +243,15 @@ def _patience(store: Store, key: str, stat: Stat, age: float, now: Sample) -> fl
 
 def _witnesses(store: Store, now: Sample) -> Iterator[Finding]:
     """Halves of a witness, left by whoever died while writing it."""
-    for entry in store.ended(".dibs/witness"):
-        path = f".dibs/witness/{entry}"
+    for entry in store.ended(WITNESS):
+        path = f"{WITNESS}/{entry}"
         try:
             stat = store.port.stat(path)
         except OSError:
             continue
         half = _match_temporary(entry.rpartition(".")[2])
-        if half and _patience(store, path, stat, adding.DRAFT_AGE, now) <= 0:
+        key = looks.aside("witness", entry)
+        if half and _patience(store, key, stat, adding.DRAFT_AGE, now) <= 0:
             yield Finding("draft", path, "left over", partial(store.drop, path))
 
 

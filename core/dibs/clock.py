@@ -2,8 +2,8 @@
 
 `now` is the time that the file system gives a file just touched. Whether it stepped is seen by
 comparing it with the boot-time clock: the two must have advanced alike for the last ttl. Samples
-and first looks are kept in a small witness file per host, boot and mount, so that a process that
-has just started can vouch as well.
+are kept in a small witness file per boot and mount, so that a process that has just started can
+vouch as well. Where the clock is not trusted, `looks` decides.
 """
 
 from __future__ import annotations
@@ -20,10 +20,15 @@ from dibs.errors import NotABoard, StorageError, storage_error
 if TYPE_CHECKING:
     from dibs.disk import Port
     from dibs.host import Host
+    from dibs.looks import Looks
 
 SECOND = 1_000_000_000
 PROBE = ".dibs/probe"
-WITNESS_BYTES = 1 << 20
+LOOKS = ".dibs/looks"
+WITNESS = ".dibs/witness"
+WITNESS_BYTES = 1 << 16
+WITNESSES = 512
+"""More witness files are of boots that are over: whoever adds one removes the older half."""
 _SAVE_EVERY = 5 * SECOND
 _ESTIMATE_FOR = 60 * SECOND
 _SAMPLES = 48
@@ -41,13 +46,6 @@ class Sample(NamedTuple):
     """The two clocks, read together."""
 
     fs: int
-    boot: int
-
-
-class Look(NamedTuple):
-    """When a claim was first seen with this very pulse, on the boot-time clock."""
-
-    pulse: int
     boot: int
 
 
@@ -77,22 +75,12 @@ def doubt(samples: Sequence[Sample], now: Sample, ttl: float) -> str:
 
 def _apart(sample: Sample, now: Sample, ttl: float) -> bool:
     """Whether the clocks did not advance alike since, by more than can be harmless."""
-    slack = min(2 * SECOND, int(ttl * 0.15 * SECOND))
-    return abs((now.fs - sample.fs) - (now.boot - sample.boot)) > slack
+    return abs((now.fs - sample.fs) - (now.boot - sample.boot)) > slack(ttl)
 
 
-def patience(samples: Iterable[Sample], now: Sample, look: Look, beat: int, ttl: float) -> float:
-    """Seconds until a claim silent since `beat` may be given back; 0 when it may now.
-
-    Expired by a clock that can be vouched for, or seen with the same pulse for so long on the
-    reaper's own boot-time clock that its owner's deadline has passed.
-    """
-    watched = max(0, now.boot - look.boot) / SECOND
-    if now.fs - beat > ttl * SECOND:
-        return 0.0 if vouches(samples, now, ttl) else max(0.0, 0.8 * ttl - watched)
-    if from_the_future(beat, now):  # no age to go by, only the looks
-        return max(0.0, ttl + 2 - watched)
-    return ttl - max(0, now.fs - beat) / SECOND + 0.001
+def slack(ttl: float) -> int:
+    """How far clocks may differ and do no harm: an owner stops at four fifths of its ttl."""
+    return min(2 * SECOND, int(ttl * 0.15 * SECOND))
 
 
 def from_the_future(beat: int, now: Sample) -> bool:
@@ -120,10 +108,11 @@ class Clock:
     def __init__(self, port: Port, host: Host) -> None:
         self._port = port
         self._host = host
-        self._file = ""
+        self._file: str | None = None
+        """The witness; None before the first look at the clock, empty where none can be kept."""
+        self._new = False
         self._samples: list[Sample] = []
-        self._looks: dict[str, Look] = {}
-        self._seen: set[str] = set()
+        self._looks: Looks | None = None
         self._saved = 0
         self._dirty = False
         self.rename_moves_ctime: bool | None = None
@@ -141,8 +130,9 @@ class Clock:
         quick = self._port.boottime() - boot <= SECOND // 2  # else it says little of either clock
         # Some clients set the mtime by their own clock: it tells nothing of other hosts' beats.
         quick = quick and abs(stat.mtime - stat.ctime) <= FAITHFUL
-        if not self._file:
-            self._file = f".dibs/witness/{tag(self._host)}-{stat.dev:x}"
+        if self._file is None:
+            tag = self._host.tag  # without a boot id another machine's clock could pass for ours
+            self._file = f"{WITNESS}/{tag}-{stat.dev:x}" if tag else ""
             self._load()
         if quick and (not self._samples or boot - self._samples[0].boot >= SECOND // 4):
             self._samples = thin([sample, *self._samples])
@@ -208,7 +198,7 @@ class Clock:
         if anew or self.rename_moves_ctime is None:
             self.rename_moves_ctime = self._try_rename()
             self._dirty = True
-            self.settle(whole=False)
+            self.settle()
         return self.rename_moves_ctime
 
     def _try_rename(self) -> bool:
@@ -265,68 +255,73 @@ class Clock:
             ) from error
 
     def patience(self, stem: str, beat: int, pulse: int, ttl: float, now: Sample) -> float:
-        """Seconds until this claim, last beaten at `beat`, may be given back; 0 for now.
+        """Seconds after which to ask again whether this claim may be reaped; 0: it may now.
 
-        `pulse` changes with every beat even where a clock set back keeps `beat` from growing.
+        It was last beaten at `beat`; `pulse` changes with every beat even where a clock set back
+        keeps `beat` from growing. `now` was read before both.
         """
-        look = self._looks.get(stem)
-        if look is None or look.pulse != pulse:
-            look = Look(pulse, self._port.boottime())  # seen after `now` was read, maybe long after
-            if now.fs - beat > ttl * SECOND or from_the_future(beat, now):
-                self._looks[stem] = look
-                self._dirty = True
-        self._seen.add(stem)
-        wait = patience(self._fine(now, ttl), now, look, beat, ttl)
-        if wait <= 0 and not vouches(self._samples, self.now(), ttl):
-            # It stepped between `now` and the look at the claim: only the looks count.
-            wait = patience((), now, look, beat, ttl)
-        return wait
+        ahead = from_the_future(beat, now)
+        if not ahead and now.fs - beat <= ttl * SECOND:
+            return ttl - max(0, now.fs - beat) / SECOND + 0.001
+        # Once more, as it may have stepped between `now` and the look at the claim.
+        if not ahead and self.vouches_for(now, ttl) and vouches(self._samples, self.now(), ttl):
+            return 0.0
+        if self._looks is None:
+            from dibs.looks import Looks  # seldom needed
 
-    def settle(self, whole: bool) -> None:
-        """Write down what was learnt; after a whole pass, drop the looks at claims that are gone.
+            self._looks = Looks(self._port, self._host)
+        return self._looks.patience(stem, pulse, ttl, now, ahead=ahead, again=self.now)
 
-        Looks at files below `.dibs/` stay until they are as old as the boot.
-        """
-        if whole:
-            gone = {k for k in self._looks.keys() - self._seen if not k.startswith(".dibs/")}
-            for stem in gone:
-                del self._looks[stem]
-            self._dirty = self._dirty or bool(gone)
-        self._seen.clear()
+    def settle(self) -> None:
+        """Write down what was learnt of the clock, now and then."""
         last = self._samples[0].boot if self._samples else 0
         if self._file and (self._dirty or last - self._saved >= _SAVE_EVERY):
-            self._save()
+            self._save(self._file)
 
     def _load(self) -> None:
+        if not self._file:
+            return
         try:
             fields: Any = json.loads(self._port.read(self._file, WITNESS_BYTES)[0])
             samples = [Sample(_int(fs), _int(boot)) for fs, boot in fields["samples"]]
-            looks = {str(k): Look(_int(b), _int(t)) for k, (b, t) in fields["looks"].items()}
             moves = fields.get("rename_moves_ctime")
+        except FileNotFoundError:
+            self._new = True
+            return
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            return  # no witness, or a foul one
+            return
         self.rename_moves_ctime = moves if isinstance(moves, bool) else None
         boot = self._port.boottime()
         self._samples = thin([s for s in (*self._samples, *samples) if s.boot <= boot])
-        self._looks = {k: look for k, look in looks.items() if look.boot <= boot}
         self._saved = max((s.boot for s in self._samples), default=0)
 
-    def _save(self) -> None:
-        fields = {
-            "samples": self._samples,
-            "looks": self._looks,
-            "rename_moves_ctime": self.rename_moves_ctime,
-        }
-        draft = f"{self._file}.{self._port.nonce()}"
+    def _save(self, file: str) -> None:
+        fields = {"samples": self._samples, "rename_moves_ctime": self.rename_moves_ctime}
+        draft = f"{file}.{self._port.nonce()}"
         try:
+            if self._new:
+                self._make_room()
             self._port.create(draft, json.dumps(fields).encode())
-            self._port.rename(draft, self._file)
+            self._port.rename(draft, file)
         except OSError:  # a witness lost costs patience, nothing else
             with suppress(OSError):
                 self._port.unlink(draft)
             return
         self._saved = self._samples[0].boot if self._samples else 0
-        self._dirty = False
+        self._dirty = self._new = False
+
+    def _make_room(self) -> None:
+        """Each boot leaves a witness, and machines of one call each leave many."""
+        entries = self._port.names(WITNESS)
+        if len(entries) < WITNESSES:
+            return
+        ages = []
+        for entry in entries:
+            with suppress(OSError):
+                ages.append((self._port.stat(f"{WITNESS}/{entry}").mtime, entry))
+        for _, entry in sorted(ages)[: len(ages) // 2]:
+            with suppress(OSError):
+                self._port.unlink(f"{WITNESS}/{entry}")
 
 
 def _int(value: object) -> int:
@@ -334,10 +329,3 @@ def _int(value: object) -> int:
     if type(value) is not int or not -(2**63) <= value < 2**63:
         raise ValueError(value)
     return value
-
-
-def tag(host: Host) -> str:
-    """One witness per host and boot, spelled so that it can be a file's name."""
-    name = "".join(c if c.isascii() and c.isalnum() else "-" for c in host.name)[:60]
-    boot = "".join(c for c in host.boot if c.isalnum() and c.isascii())
-    return f"{name}-{boot[:8]}{boot[32:][-12:]}"

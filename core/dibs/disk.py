@@ -102,6 +102,9 @@ _KINDS = {
     modes.S_IFBLK: "a device",
 }
 _UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP)
+_FORTY_BITS = (1 << 40) - 1
+_ODD = 0x9E3779B97F
+"""Spreads near numbers far apart, and maps no two of forty bits to one."""
 
 
 class Disk:
@@ -245,7 +248,9 @@ class Disk:
         time.sleep(seconds)
 
     def nonce(self) -> str:
-        return os.urandom(5).hex().upper()
+        # Clones of one machine image can draw the same random bytes: time, pid and host differ.
+        own = time.time_ns() * _ODD + os.getpid() * _ODD * _ODD + _host_number()
+        return f"{(int.from_bytes(os.urandom(5)) ^ own) & _FORTY_BITS:010X}"
 
     def _own(self, fd: int) -> None:
         """Give a new file the board's mode and group, whatever the umask says."""
@@ -342,6 +347,11 @@ def _surely_there(path: str, folder: str) -> bool:
         if error.errno != errno.EPERM:
             raise
     return False
+
+
+@cache
+def _host_number() -> int:
+    return int.from_bytes(os.uname().nodename.encode(errors="surrogateescape")) * _ODD
 
 
 def _write(fd: int, data: bytes) -> None:

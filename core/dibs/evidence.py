@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dibs.store import Store
 
 
+NO_BOOT_ID = "this host does not show its boot id (/proc/sys/kernel/random/boot_id)"
 LATE = 2.2
 """So many times its own cadence a silence is no accident."""
 
@@ -117,6 +118,8 @@ def _process(host: Host, facts: Facts, now: Sample, gone: bool | None) -> Proof:
     if process is None:
         return Proof("process", "it named no process: only its beats tell of it", 0)
     what = f"process {process.pid}"
+    if not host.boot:
+        return Proof("process", f"{what} cannot be known: {NO_BOOT_ID}", 0)
     elsewhere = _elsewhere(host, process)
     if elsewhere:
         return Proof("process", f"{what} is not known here: it belongs to {elsewhere}", 0)
@@ -183,6 +186,8 @@ def _clock(store: Store, facts: Facts, now: Sample, exact: bool) -> Proof:
     if not exact:
         return Proof("clock", f"{clock} cannot be read here: ages are at least what they say", 0)
     doubt = store.clock.doubt(now, facts.ttl)
+    if doubt and not store.host.boot:
+        doubt += f"; {NO_BOOT_ID}, so each process watches the clock for itself"
     if doubt:
         return Proof("clock", f"{clock} cannot be vouched for over the lease: {doubt}", 0)
     text = f"ages are by {clock}, known to have run evenly for the last {_span(facts.ttl)}"

@@ -22,9 +22,18 @@ class Host(NamedTuple):
 
     name: str
     boot: str
+    """The boot id and the time namespace; empty where the system does not show the boot id."""
     pidns: str
     user: str
     terminal: str = ""
+
+    @property
+    def tag(self) -> str:
+        """Names this boot's clock in files' names, whatever the host is called; empty if unknown.
+
+        Containers of one kernel share that clock, each under a host name of its own.
+        """
+        return "".join(c for c in self.boot if c.isalnum() and c.isascii())[:64]
 
     @property
     def signature(self) -> str:
@@ -56,7 +65,8 @@ class Host(NamedTuple):
 def this_host() -> Host:
     """This machine, read once."""
     boot = _first_line("/proc/sys/kernel/random/boot_id")
-    boot += _link("/proc/self/ns/time")  # a time namespace has a boot clock of its own
+    if boot:  # `subset=pid` hides it; a time namespace alone is the same number on every machine
+        boot += _link("/proc/self/ns/time")  # it has a boot clock of its own
     pidns = _link("/proc/self/ns/pid")
     user = os.environ.get("USER") or os.environ.get("LOGNAME") or user_name(os.geteuid())
     return Host(os.uname().nodename or "localhost", boot, pidns, user, _terminal())

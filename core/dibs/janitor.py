@@ -6,14 +6,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dibs import plain
 from dibs.claims import next_after_failure
+from dibs.clock import LOOKS
 from dibs.errors import DibsError
 from dibs.facts import facts_of
+from dibs.later import Later
 from dibs.names import AVAILABLE, Task
 
 if TYPE_CHECKING:
+    from dibs import looks
     from dibs.clock import Sample
     from dibs.facts import Facts
     from dibs.store import Store
+else:
+    looks = Later("dibs.looks")
 
 
 class Reaped(NamedTuple):
@@ -22,7 +27,7 @@ class Reaped(NamedTuple):
     given_back: tuple[Task, ...]
     """What the reaped claims became: available, free or failed."""
     waiting: float | None
-    """Seconds until the next silent claim may be given back; None where all are alive."""
+    """Seconds after which to ask again for the next expired claim; None where all are alive."""
     refused: tuple[str, ...]
     """One line for each claim that could not be given back."""
 
@@ -34,7 +39,8 @@ def reap(store: Store, ident: str | None = None) -> Reaped:
     given: list[Task] = []
     waits: list[float] = []
     refused: list[str] = []
-    for task in list(store.live()):
+    live = list(store.live())
+    for task in live:
         if ident is not None and task.id != ident:
             continue
         try:
@@ -49,12 +55,14 @@ def reap(store: Store, ident: str | None = None) -> Reaped:
             given += [ended] if ended is not None else []
         except DibsError as error:
             refused.append(f"{task.name}: {error}")
-    store.clock.settle(whole=ident is None)
+    store.clock.settle()
+    if ident is None and (entries := store.ended(LOOKS)):
+        looks.sweep(store, entries, {task.stem for task in live})
     return Reaped(tuple(given), min(waits, default=None), tuple(refused))
 
 
 def patience(store: Store, facts: Facts, now: Sample) -> float:
-    """Seconds until this claim may be given back; 0 when its owner is dead or surely silent."""
+    """Seconds after which to ask again whether it may be reaped; 0: dead, or surely silent."""
     if dead(store, facts):
         return 0.0
     return store.clock.patience(facts.task.stem, facts.beat, facts.pulse, facts.ttl, now)
@@ -72,6 +80,14 @@ def give_back(
     store: Store, facts: Facts, now: Sample, *, by: str = "", why: str = ""
 ) -> Task | None:
     """Reap exactly the claim that was judged; None when it is not there any more."""
+    task = facts.task
+    ended = _give_back(store, facts, now, by, why)
+    if ended is not None:
+        store.drop(f"{LOOKS}/{task.stem}")
+    return ended
+
+
+def _give_back(store: Store, facts: Facts, now: Sample, by: str, why: str) -> Task | None:
     task = facts.task
     reason = _found(store, facts, now) + (f"; {why}" if why else "")
     if task.plain:

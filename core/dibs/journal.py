@@ -1,4 +1,4 @@
-"""What happened, append-only: one file per host, boot and mount, each line one event.
+"""What happened, append-only: one file per boot and mount, each line one event.
 
 The journal is commentary. Nothing is decided by it, and a step whose line could not be written
 is done all the same. A file that has grown long is set aside under a number, and the oldest of
@@ -25,7 +25,7 @@ NOTHING_MOVED = (INTENT, NOT_DONE, REFUSED, ROTATED)
 LONG = 32 << 20
 """Bytes after which a file is set aside."""
 KEPT = 3
-"""So many files that were set aside stay, for each host, boot and mount."""
+"""So many files that were set aside stay, for each boot and mount."""
 _END = ".jsonl"
 _LOOK = 64 << 10
 """Bytes that one process writes between two looks at how long the file has grown."""
@@ -89,7 +89,7 @@ class Journal:
             self.unwritten += 1
 
     def files(self) -> list[str]:
-        """Every journal file there is; of one host, boot and mount the oldest first."""
+        """Every journal file there is; of one boot and mount the oldest first."""
         try:
             names = [f"{FOLDER}/{name}" for name in self._port.names(FOLDER)]
         except OSError:
@@ -235,10 +235,12 @@ class Journal:
         return True
 
     def _name(self) -> str:
-        from dibs.clock import tag
-
         dev = self._port.stat("").dev
-        return f"{FOLDER}/{tag(self._host)}-{dev:x}{_END}"
+        return f"{FOLDER}/{self._host.tag or self._hostname()}-{dev:x}{_END}"
+
+    def _hostname(self) -> str:
+        """What stands for a boot id that is not shown: appends of two hosts could tear lines."""
+        return "".join(c if c.isascii() and c.isalnum() else "-" for c in self._host.name)[:60]
 
     # Reading
 

@@ -125,7 +125,7 @@ def held_by(store: Store, facts: Facts, hint: str = "") -> Held:
     now = store.clock.now_or_newest(facts.beat)[0]
     remaining = max(0.0, facts.ttl - facts.age(now))
     wait = janitor.patience(store, facts, now)
-    store.clock.settle(whole=False)  # whoever asks again may be a new process
+    store.clock.settle()  # whoever asks again may be a new process
     until = f"for {remaining:.0f} s more unless it beats; try again then"
     if not remaining:
         doubt = "nobody can vouch for the clock yet: " if wait else ""
@@ -175,7 +175,9 @@ def _publish(store: Store, ident: str) -> None:
 def _own(store: Store, task: Task, terms: Terms) -> Claim | None:
     """The lock as the calling process's own lease, if the very process holds it and it runs."""
     record = record_of(store, task.stem)[0]
-    if record is None or record.process is None or record.process != terms.process:
+    if record is None or record.process is None or not record.process.boot:
+        return None  # without a boot id a process of another machine looks the same
+    if record.process != terms.process:
         return None
     claim = Claim(store, task, record)
     try:
@@ -193,7 +195,7 @@ def _take_over(store: Store, task: Task) -> None:
         return
     if janitor.patience(store, facts, now) > 0:
         raise held_by(store, facts)
-    store.clock.settle(whole=False)
+    store.clock.settle()
     janitor.give_back(store, facts, now)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dibs import names
 from dibs.beside import Beside
-from dibs.clock import SECOND, Clock
+from dibs.clock import LOOKS, SECOND, WITNESS, Clock
 from dibs.disk import Port
 from dibs.errors import (
     READ_ONLY,
@@ -40,7 +40,8 @@ RECORDS, KNOWN, GONE, NEW, PAST, PLAIN, ASIDE = (
 )
 FOLDERS = (
     *(".dibs", DONE, FAILED, RECORDS, KNOWN, GONE, NEW, PAST, PLAIN, ASIDE),
-    ".dibs/witness",
+    WITNESS,
+    LOOKS,
     ".dibs/journal",
 )
 MARK = ".dibs/claims"

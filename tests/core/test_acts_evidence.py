@@ -76,12 +76,25 @@ def test_a_host_that_has_not_watched_the_clock_for_the_lease_says_for_how_long_i
 ) -> None:
     task = held(place)
     place.world.advance(TTL + 30)
-    far, _ = place.another(dibs.this_host()._replace(name="far"))
+    far, _ = place.another(dibs.this_host()._replace(boot="far"))
     far.reap()
     place.world.advance(20)
     found = far.evidence(task)
     assert found.verdict is Verdict.UNKNOWN
     assert "this host has watched it for 20 s only" in proof(found, "clock").text
+
+
+def test_a_host_that_does_not_show_its_boot_id_says_so(place: Place) -> None:
+    unknown = dibs.this_host()._replace(boot="")
+    task = held(place, process=unknown.process(1))
+    board, _ = place.another(unknown)
+    found = board.evidence(task)
+    assert proof(found, "process")[1:] == (
+        "process 1 cannot be known: this host does not show its boot id "
+        "(/proc/sys/kernel/random/boot_id)",
+        0,
+    )
+    assert "so each process watches the clock for itself" in proof(found, "clock").text
 
 
 def test_a_beat_from_the_future_is_no_sign_of_life(place: Place) -> None:

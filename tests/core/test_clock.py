@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dibs
-from dibs.clock import SECOND, Look, Sample, from_the_future, patience, thin, vouches
+from dibs.clock import SECOND, Clock, Sample, from_the_future, thin, vouches
+from dibs.disk import Disk, Stat
 from tests.core.tools import Movable, Place, World, in_child, opened, settle
 
 TTL = 10.0
@@ -22,10 +23,39 @@ def at(boot: float, fs: float | None = None) -> Sample:
     return Sample(int((boot if fs is None else fs) * SECOND), int(boot * SECOND))
 
 
+class Memory(Disk):
+    """A clock that stands still, and one file with looks."""
+
+    def __init__(self, now: Sample, looks: bytes) -> None:
+        super().__init__("nowhere")
+        self._now, self._looks = now, looks
+
+    def boottime(self) -> int:
+        return self._now.boot
+
+    def touch(self, path: str) -> None:
+        pass
+
+    def stat(self, path: str) -> Stat:
+        return Stat(1, 1, 0, 0, self._now.fs, self._now.fs)
+
+    def read(self, path: str, limit: int, offset: int = 0) -> tuple[bytes, Stat]:
+        return self._looks if path.startswith(".dibs/looks/") else b"", self.stat(path)
+
+    def append(self, path: str, data: bytes) -> None:
+        self._looks += data
+
+
 def wait(samples: list[Sample], now: Sample, beat: float, seen: float, ttl: float = TTL) -> float:
-    """Seconds until a claim beaten at `beat`, first seen at `seen` by the boot clock, may go."""
-    look = Look(1, int(seen * SECOND))
-    return patience(samples, now, look, int(beat * SECOND), ttl)
+    """Seconds after which to ask again for a claim beaten at `beat`, first seen at `seen`.
+
+    Both are times of the boot clock, and the file system's clock ran evenly since it was seen.
+    """
+    boot = int(seen * SECOND)
+    look = b"b %d %d 1\n" % (boot, now.fs - (now.boot - boot))
+    clock = Clock(Memory(now, look), dibs.Host("here", "b", "", ""))
+    clock._samples = samples
+    return clock.patience("x", int(beat * SECOND), 1, ttl, now)
 
 
 def test_clocks_that_advanced_alike_for_a_ttl_are_vouched_for() -> None:
@@ -87,18 +117,20 @@ def test_a_claim_goes_one_moment_after_its_ttl_and_not_before() -> None:
 
 
 def test_without_a_vouched_clock_a_second_look_is_needed() -> None:
-    assert wait([], at(20), beat=9, seen=20) == pytest.approx(8)
-    assert wait([], at(25), beat=9, seen=20) == pytest.approx(3)
+    assert wait([], at(20), beat=9, seen=20) == pytest.approx(TTL / 4)
+    assert wait([], at(25), beat=9, seen=20) == pytest.approx(TTL / 4)
+    assert wait([], at(27), beat=9, seen=20) == pytest.approx(1)
     assert wait([], at(28), beat=9, seen=20) == 0
 
 
 def test_a_clock_set_forward_by_a_ttl_makes_nobody_wait_less_than_a_worker_needs() -> None:
     samples = [at(0), at(9)]
-    assert wait(samples, at(10, 500), beat=9, seen=10) == pytest.approx(8)
+    assert wait(samples, at(10, 500), beat=9, seen=10) == pytest.approx(TTL / 4)
+    assert wait(samples, at(17.5, 507.5), beat=9, seen=10) == pytest.approx(0.5)
 
 
 def test_a_clock_set_back_leaves_a_beat_in_the_future_to_the_looks_alone() -> None:
-    assert wait([at(0)], at(20), beat=4000, seen=15) == pytest.approx(TTL + 2 - 5)
+    assert wait([at(0)], at(26), beat=4000, seen=15) == pytest.approx(1)
     assert wait([at(0)], at(30), beat=4000, seen=15) == 0
 
 
@@ -109,9 +141,10 @@ def test_a_beat_a_little_ahead_is_no_beat_from_the_future(ahead: float) -> None:
 
 
 def test_a_fractional_ttl_counts_to_the_fraction() -> None:
-    assert wait([at(0)], at(20), beat=18.6, seen=20, ttl=1.5) == pytest.approx(0.1, abs=0.01)
-    assert wait([at(0)], at(20), beat=18.4, seen=20, ttl=1.5) == 0
-    assert wait([], at(20), beat=18.4, seen=20, ttl=1.5) == pytest.approx(1.2)
+    assert wait([at(0)], at(20.001), beat=18.6, seen=20, ttl=1.5) == pytest.approx(0.1, abs=0.01)
+    assert wait([at(0)], at(20.001), beat=18.4, seen=20, ttl=1.5) == 0
+    assert wait([], at(20.001), beat=18.4, seen=19.4, ttl=1.5) == pytest.approx(0.375)
+    assert wait([], at(20.001), beat=18.4, seen=19, ttl=1.5) == pytest.approx(0.2, abs=0.01)
 
 
 @given(st.lists(st.floats(0.25, 500), max_size=300), st.floats(1, 400))
@@ -163,7 +196,7 @@ def test_a_view_shows_an_expired_claim_as_stale_before_anybody_may_reap_it(place
     assert snapshot.stale(claim.task.name)
     reaped = other.reap()
     assert reaped.given_back == ()
-    assert reaped.waiting == pytest.approx(8, abs=0.5)
+    assert reaped.waiting == pytest.approx(10 / 4)
     claim.beat()
     assert not other.snapshot().stale(claim.task.name)
 
@@ -200,14 +233,26 @@ def test_a_first_look_is_kept_for_the_next_process(place: Place) -> None:
     assert len(place.another()[0].reap().given_back) == 1
 
 
-def test_another_hosts_looks_are_its_own(place: Place) -> None:
+def test_another_boots_look_is_worth_a_quarter_of_the_ttl_however_long_ago(place: Place) -> None:
     place.board.add("x")
     assert place.board.claim(ttl=10) is not None
     place.world.step(500)
     place.board.reap()
-    place.world.advance(8.5)
+    place.world.advance(1000)
     elsewhere = dibs.this_host()._replace(name="elsewhere", boot="0" * 36)
     assert place.another(elsewhere)[0].reap().given_back == ()
+
+
+def test_hosts_without_a_boot_id_share_no_clock(place: Place) -> None:
+    place.board.add("x")
+    assert place.board.claim(ttl=10) is not None
+    unknown = dibs.this_host()._replace(boot="")
+    before = sorted((place.path / ".dibs/witness").iterdir())
+    place.world.step(500)
+    place.another(unknown)[0].reap()
+    place.world.advance(8.5)
+    assert place.another(unknown)[0].reap().given_back == ()
+    assert sorted((place.path / ".dibs/witness").iterdir()) == before
 
 
 def test_a_clock_set_back_while_the_mount_is_tried_keeps_nobody_waiting(scratch: Path) -> None:
@@ -244,19 +289,23 @@ def silent(scratch: Path) -> Path:
     return path
 
 
+def forget_the_clock(board: Path) -> None:
+    for witness in (board / ".dibs/witness").iterdir():
+        witness.unlink()
+
+
 def test_a_new_process_whose_host_has_a_witness_reaps_at_once(silent: Path) -> None:
     reaped = in_child(lambda: dibs.open(silent).reap())
     assert [task.id for task in reaped.given_back] == ["x"]
 
 
 def test_a_new_process_without_a_witness_looks_twice(silent: Path) -> None:
-    for witness in (silent / ".dibs/witness").iterdir():
-        witness.unlink()
+    forget_the_clock(silent)
     start = time.clock_gettime(time.CLOCK_BOOTTIME)
     first = in_child(lambda: dibs.open(silent).reap())
     assert first.given_back == ()
     assert first.waiting is not None
-    assert 0 < first.waiting <= 0.8
+    assert first.waiting == pytest.approx(0.25)
     while not (reaped := in_child(lambda: dibs.open(silent).reap())).given_back:
         time.sleep(0.02)
     assert time.clock_gettime(time.CLOCK_BOOTTIME) - start >= 0.79

@@ -111,7 +111,7 @@ def test_where_nobody_can_vouch_for_the_clock_the_answer_says_how_long_to_wait(
     else:
         ask()
     place.world.step(150)  # the file system's clock alone
-    for wait in (80, 50, 20):
+    for wait in (25, 25, 20):  # a quarter of the ttl, or what is left of 80 s
         with pytest.raises(
             dibs.Held, match=f"vouch for the clock yet: try again in {wait} s"
         ) as held:

@@ -245,9 +245,10 @@ MUTANTS: list[Mutant] = [
         locks.SAME_TEXT,
         (
             "locks:_own",
-            "record.process is None or record.process != terms.process",
-            "record.owner != terms.owner",
+            "record is None or record.process is None or not record.process.boot",
+            "record is None",
         ),
+        ("locks:_own", "record.process != terms.process", "record.owner != terms.owner"),
     ),
     mutant(
         "resuming by owner text at once",

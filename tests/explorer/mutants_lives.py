@@ -126,9 +126,14 @@ MUTANTS: list[Mutant] = [
     ),
     mutant(
         "one hasty look",
-        "A clock that nobody can vouch for is believed at once.",
+        "A clock that is not trusted is believed at once.",
         times.HASTY,
-        ("clock:patience", "else max(0.0, 0.8 * ttl - watched)", "else 0.0"),
+        ("clock:Clock.patience", "self.vouches_for(now, ttl)", "True"),
+        (
+            "clock:Clock.patience",
+            "and vouches(self._samples, self.now(), ttl)",
+            "and now.fs",
+        ),
     ),
     mutant(
         "two looks at the beat",
@@ -136,21 +141,21 @@ MUTANTS: list[Mutant] = [
         times.BACK,
         (
             "clock:Clock.patience",
-            "    look = self._looks.get(stem)\n",
-            "    pulse = beat\n    look = self._looks.get(stem)\n",
+            "    ahead = from_the_future(beat, now)\n",
+            "    pulse = beat\n    ahead = from_the_future(beat, now)\n",
         ),
     ),
     mutant(
         "a look is dated before it was made",
         "The pass began long before it came to this claim.",
         times.DATED,
-        ("clock:Clock.patience", "Look(pulse, self._port.boottime())", "Look(pulse, now.boot)"),
+        ("looks:Looks.patience", "after = again()", "after = now"),
     ),
     mutant(
-        "the clock is vouched for once",
+        "the clock is trusted once",
         "It is set between the probe and the look at the claim.",
         times.STEPPED,
-        ("clock:Clock.patience", "not vouches(self._samples, self.now(), ttl)", "False"),
+        ("clock:Clock.patience", " and vouches(self._samples, self.now(), ttl)", ""),
     ),
     mutant(
         "any old sample vouches",

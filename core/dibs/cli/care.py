@@ -36,7 +36,7 @@ def reap(voice: Voice, args: argparse.Namespace) -> int:
             left = reaped.waiting
             if voice.json:
                 voice.result("", {"status": "waiting", "retry": round(left, 3)})
-            voice.words(f"nobody can vouch for the clock yet; look again in {left:.0f} s")
+            voice.words(f"nobody can vouch for the clock yet; look again in {max(1.0, left):.0f} s")
         if args.every is None:
             return 1 if reaped.refused else 0
         sys.stdout.flush()
