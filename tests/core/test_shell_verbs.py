@@ -14,6 +14,7 @@ import dibs
 from dibs.records import decode
 from tests.core.library import CLAIM, LIBRARY, SHELLS, Fleet
 from tests.core.tools import settle
+from tests.stress.running import until
 
 
 def old(path: Path, seconds: float = 1000) -> None:
@@ -299,24 +300,20 @@ def test_nobody_beats_for_a_loop_that_was_killed(fleet: Fleet) -> None:
     env = os.environ | {"DIBS_DIR": str(fleet.path), "DIBS_TTL": "1"}
     loop = subprocess.Popen([*fleet.program, "-c", text], env=env, start_new_session=True)
     try:
-        time.sleep(1.3)
-        (record,) = (fleet.path / ".dibs/records").iterdir()
-        assert time.time() - record.stat().st_mtime < 0.8
+        records = fleet.path / ".dibs/records"
+        (record,) = until(lambda: [*records.iterdir()] if records.is_dir() else [])
+        first = record.stat().st_mtime_ns
+        until(lambda: record.stat().st_mtime_ns > first)
         loop.kill()
         loop.wait()
-        time.sleep(0.1)
-        beaten = record.stat().st_mtime_ns
-        time.sleep(0.8)
-        assert record.stat().st_mtime_ns == beaten
+        until(lambda: time.time() - record.stat().st_mtime > 2)  # six beats were not made
     finally:
         os.killpg(loop.pid, signal.SIGKILL)
 
 
 def test_nothing_but_the_loop_is_left_when_it_ends(fleet: Fleet) -> None:
     fleet.offer("a")
-    begun = time.monotonic()
-    fleet.sh("process_loop true", DIBS_TTL="60")  # waits for every end of its pipes
-    assert time.monotonic() - begun < 10
+    fleet.sh("process_loop true", DIBS_TTL="3600")  # waits for every end of its pipes
 
 
 def test_its_own_callers_names_and_options_survive(fleet: Fleet) -> None:

@@ -14,6 +14,7 @@ import pytest
 from dibs.disk import Disk
 from tests.filesystems.hostile.faults import SECOND, Faults
 from tests.filesystems.hostile.mount import Pair, pair, why_not
+from tests.patience import PATIENCE
 
 if why_not():
     pytest.skip(f"NO HOSTILE FILE SYSTEM WAS TRIED: {why_not()}", allow_module_level=True)
@@ -151,7 +152,7 @@ def test_it_hangs_until_it_is_told_to_go_on(mounts: Pair) -> None:
     looking.join(0.3)
     assert looking.is_alive()
     mounts.near.calm()
-    looking.join(5)
+    looking.join(PATIENCE)
     assert found == ["old"]
 
 

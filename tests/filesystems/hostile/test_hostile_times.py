@@ -13,6 +13,7 @@ import dibs
 from tests.filesystems.hostile.faults import SECOND, Faults
 from tests.filesystems.hostile.mount import pair, why_not
 from tests.filesystems.hostile.trial import alive, board_on
+from tests.patience import PATIENCE
 
 if why_not():
     pytest.skip(f"NO HOSTILE FILE SYSTEM WAS TRIED: {why_not()}", allow_module_level=True)
@@ -115,7 +116,7 @@ def test_a_claim_that_fell_silent_is_given_back_all_the_same(habit: Faults, tmp_
         near, far = board_on(mounts, 1)
         claim = near.claim(owner="silent")
         assert claim is not None
-        end = time.monotonic() + 12
+        end = time.monotonic() + PATIENCE
         while not far.reap().given_back:
             assert time.monotonic() < end, "nobody ever took it away"
             time.sleep(0.1)
