@@ -68,9 +68,9 @@ def add(store: Store, ident: str, payload: bytes, priority: int, state: str = AV
             f"adding {ident!a} took so long that a janitor may have removed it: "
             f"look with `dibs show`, and add it under another id if it is not there"
         )
-    store.sync("")
+    store.sync(name.rpartition("/")[0])
     store.journal.write("add", ident, "", name)
-    task = names.read(name)
+    task = names.read_any(name)
     assert task is not None
     return task
 
@@ -81,7 +81,7 @@ def publish(store: Store, draft: str, name: str) -> bool:
     What a shell offered or claimed under that id is looked for by its exact names: the next
     plain worker's `mv` would overwrite a claim.
     """
-    task = names.read(name)
+    task = names.read_any(name)
     assert task is not None
     for begin in names.spellings(task.id):
         for other in (f"{begin}claimed", f"{begin}{AVAILABLE}"):
@@ -267,9 +267,9 @@ def quiet_find(store: Store, ident: str) -> tuple[Task, ...]:
     """Every name of an id, from a scan during which nothing changed: a listing is no snapshot."""
     until = store.port.boottime() + 2 * PATIENCE
     while True:
-        before = _quiet_since(store)
+        before = _quiet_since(store, ident)
         found = store.find(ident)
-        if found or (before is not None and _quiet_since(store) == before):
+        if found or (before is not None and _quiet_since(store, ident) == before):
             return found
         if store.port.boottime() >= until:
             raise Exists(
@@ -278,11 +278,11 @@ def quiet_find(store: Store, ident: str) -> tuple[Task, ...]:
         store.port.sleep(0.3)
 
 
-def _quiet_since(store: Store) -> tuple[int, ...] | None:
+def _quiet_since(store: Store, ident: str) -> tuple[int, ...] | None:
     """The folders' own times, if they are older than any tick of the file system's clock."""
     now = store.clock.now()
     times = []
-    for folder in ("", names.DONE, names.FAILED):
+    for folder in ("", names.DONE, names.FAILED, names.free_folder(ident)):
         try:
             times.append(store.port.stat(folder).mtime)
         except FileNotFoundError:

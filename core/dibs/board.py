@@ -225,7 +225,10 @@ class Board:
     # The reader
 
     def view(self, *, ended: bool = True) -> View:
-        """A picture of the board that can be kept true at the cost of what changes."""
+        """A picture of the board that can be kept true at the cost of what changes.
+
+        Without `ended` it leaves out what is done, failed or a free lock: one listing.
+        """
         return view.View(self._store, ended=ended)
 
     def snapshot(self, *, ended: bool = True) -> Snapshot:
@@ -334,6 +337,8 @@ class Board:
             found = list(store.find(ident, ended=False) or store.find(ident, ended=False))
             if not found:  # twice: a listing can miss what is renamed meanwhile
                 ended = store.find(ident)
+                if ended and ended[0].kind == "lock":
+                    raise BadName(f"{ident!a} is a lock: acquire it")
                 what = f"is {ended[0].state}" if ended else "is not on this board"
                 raise UnknownId(f"{ident!a} {what}: `dibs ls` shows what there is")
             task = locks.only(ident, found)

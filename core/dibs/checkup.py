@@ -95,6 +95,9 @@ def _strangers(store: Store) -> Iterator[Finding]:
         for name in store.ended(folder):
             if names.read_ended(folder, name) is None:
                 yield Finding("stranger", f"{folder}/{name}", "no finished task's name; left alone")
+    for path in store.all_free():
+        if names.read_free(path) is None:
+            yield Finding("stranger", path, "no free lock's name, or in another's folder")
 
 
 def _doubles(store: Store) -> Iterator[Finding]:
@@ -294,8 +297,8 @@ def _torn(store: Store) -> Iterator[Finding]:
 
 
 def _tasks(store: Store, *, ended: bool = False) -> Iterator[Task]:
-    for name in store.listing():
-        task = names.read(name)
+    for name in (*store.listing(), *store.all_free()):
+        task = names.read_any(name)
         if task is not None:
             yield task
     for folder in (DONE, FAILED) if ended else ():

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from dibs.host import Process
 
 HELD_BY = {AVAILABLE: CLAIMED, FREE: HELD, CLAIMED: CLAIMED, HELD: HELD}
-WAITING_AS = {CLAIMED: AVAILABLE, HELD: FREE}
 MARGIN = 0.8
 """The part of a ttl after which an owner that could not beat has stopped."""
 
@@ -362,10 +361,8 @@ def next_after_failure(store: Store, task: Task) -> str:
 def handed_back(task: Task, attempts: int) -> str:
     """The name under which a claim waits again; a lock has no attempts to count."""
     if task.state == HELD:
-        attempts = 0
-    return names.waiting_name(
-        task.id, task.stamp._replace(attempts=attempts), WAITING_AS[task.state]
-    )
+        return names.waiting_name(task.id, task.stamp, FREE)
+    return names.waiting_name(task.id, task.stamp._replace(attempts=attempts))
 
 
 def _hand_back_unrecorded(store: Store, claim: Claim) -> None:

@@ -1,4 +1,8 @@
-"""Named leases: the same renames under other state words, for agents whose tasks are no files."""
+"""Named leases: the same renames under other state words, for agents whose tasks are no files.
+
+A lock that nobody holds lies below `.dibs/free`, its fence in its name: where a hundred thousand
+names were used once, none of them is in the way of a listing of the board.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from dibs.errors import BadName, Changed, Exists, Held, Lost
 from dibs.facts import facts_of, record_of
 from dibs.names import FREE, HELD, Task
 from dibs.records import Record
-from dibs.store import KNOWN, tell
+from dibs.store import KNOWN, RECORDS, tell
 
 if TYPE_CHECKING:
     from dibs.facts import Facts
@@ -44,13 +48,9 @@ def acquire(store: Store, ident: str, terms: Terms, lease: str = "") -> Claim:
     start = store.port.boottime()
     while True:
         store.hesitate(ident, start)
-        found = list(store.find(ident, ended=False))
-        if not found:
-            _publish(store, ident)
+        task = _find(store, ident) or _publish(store, ident)
+        if task is None:
             continue
-        task = only(ident, found)
-        if task.kind == "task":
-            raise _no_lock(ident)
         if task.state == HELD:
             mine = _own(store, task, terms)
             if mine is not None:
@@ -91,18 +91,20 @@ def resume(store: Store, ident: str, terms: Terms, exact: str = "") -> Claim:
     claim = take(store, old, terms, "resume")
     if claim is None:
         raise store.changed(old.name, old.id, "somebody took it meanwhile, or the answer was lost")
-    store.drop(f".dibs/records/{old.stem}")
+    store.drop(f"{RECORDS}/{old.stem}")
     return claim
 
 
 def status(store: Store, ident: str) -> Status:
     """Who holds a lock and for how long; an unknown name is free."""
-    found = list(store.find(ident, ended=False))
-    if not found:
-        return Status(None, held=False)
-    task = only(ident, found)
-    if task.kind == "task":
-        raise _no_lock(ident)
+    task = _find(store, ident)
+    if task is None:
+        found = list(store.find(ident, ended=False))
+        if not found:
+            return Status(None, held=False)
+        task = only(ident, found)
+        if task.kind == "task":
+            raise _no_lock(ident)
     facts = facts_of(store, task) if task.state == HELD else None
     if facts is None:
         return Status(task, held=False)
@@ -148,14 +150,29 @@ def _again(store: Store, ident: str, terms: Terms, lease: str) -> Claim:
     return claim
 
 
-def _publish(store: Store, ident: str) -> None:
-    """Make the name; everybody who tries at once makes the same one, and one adder wins.
+def _find(store: Store, ident: str) -> Task | None:
+    """The lock where it is most of the time: free, or held with its record.
 
-    A winner that died before it published is helped: its nonce in `known/` makes it safe.
+    The board itself is not listed, so None does not say that there is none.
+    """
+    free = store.free(ident)
+    if free:
+        return free[-1]
+    begin = f"{names.escape(ident)}."
+    stems = [stem for stem in store.ended(RECORDS) if stem.startswith(begin)]
+    held = [task for stem in stems if (task := names.read(f"{stem}.{HELD}")) is not None]
+    held = [task for task in held if task.id == ident and store.look(task.name)]
+    return only(ident, held) if held else None
+
+
+def _publish(store: Store, ident: str) -> Task | None:
+    """Make the name, or find that it is there; None where a look again is needed.
+
+    Everybody who tries at once makes the same one, and one adder wins: `known/` decides, no
+    listing. A winner that died before it published is helped: its nonce there makes it safe.
     """
     try:
-        adding.add(store, ident, b"", names.DEFAULT_PRIORITY, FREE)
-        return
+        return adding.add(store, ident, b"", names.DEFAULT_PRIORITY, FREE)
     except Exists:
         pass
     life = adding.latest_life(store, ident)
@@ -164,12 +181,13 @@ def _publish(store: Store, ident: str) -> None:
     draft = adding.draft_name(ident, FREE, life.nonce)
     if store.look(draft):
         adding.publish(store, draft, names.waiting_name(ident, life.stamp, FREE))
-    else:
-        found = adding.quiet_find(store, ident)
-        if not found:
-            raise Exists(f"{ident!a} was known here and has vanished: `dibs forget` frees the name")
-        if found[0].kind == "task":
-            raise _no_lock(ident)
+        return None
+    found = adding.quiet_find(store, ident)
+    if not found:
+        raise Exists(f"{ident!a} was known here and has vanished: `dibs forget` frees the name")
+    if found[0].kind == "task":
+        raise _no_lock(ident)
+    return only(ident, list(found))
 
 
 def _own(store: Store, task: Task, terms: Terms) -> Claim | None:

@@ -21,6 +21,7 @@ AVAILABLE, CLAIMED, FREE, HELD, DONE, FAILED = (
     "done",
     "failed",
 )
+FREE_FOLDER = ".dibs/free"
 TAKER = "dibs"
 """The reserved owner of a plain claim that is being handed back."""
 
@@ -38,6 +39,9 @@ _find_plainest = re.compile(
     rf"(?<![^\0])(([A-Za-z0-9_-]{{1,{ID_BYTES}}})\.available)(?![^\0])"
 ).findall
 _match_ended = re.compile(rf"([A-Za-z0-9_=-]+)\.{_STAMP}\.({_CLAIM})").fullmatch
+_match_free = re.compile(
+    rf"{re.escape(FREE_FOLDER)}/[0-9a-f]{{3}}/([A-Za-z0-9_=-]+)\.f(0|[1-9][0-9]{{0,17}})"
+).fullmatch
 _match_stamp = re.compile(_STAMP).fullmatch
 _match_stem = re.compile(rf"(.+)\.{_STAMP}", re.DOTALL).fullmatch
 _match_safe = re.compile(r"[A-Za-z0-9_-]+").fullmatch
@@ -127,8 +131,8 @@ class Task(NamedTuple):
     @property
     def stem(self) -> str:
         """The name without folder and state word: how a claim is printed."""
-        if self.state in (DONE, FAILED):
-            return self.name.partition("/")[2]
+        if "/" in self.name:
+            return self.name.rpartition("/")[2]
         if self.plain:
             return self.name.rpartition(".claimed")[0]
         return self.name.rpartition(".")[0]
@@ -201,6 +205,15 @@ def read_ended(folder: str, name: str) -> Task | None:
     )
 
 
+def read_free(path: str) -> Task | None:
+    """The free lock that a path stands for; one in the folder of another lock is a stranger."""
+    m = _match_free(path)
+    ident = _unescape(m[1]) if m and len(m[1]) <= ID_BYTES else None
+    if m is None or ident is None or not path.startswith(_free_folder(m[1])):
+        return None
+    return _make(Task, (path, ident, FREE, int(m[2]), 0, DEFAULT_PRIORITY, ""))
+
+
 def _read_plain(name: str) -> Task | None:
     """A name that only a shell would write: a dotted id, or a claim that names its owner."""
     if "/" in name or "\0" in name:
@@ -238,7 +251,7 @@ def read_any(name: str) -> Task | None:
     folder, slash, rest = name.partition("/")
     if not slash:
         return read(name)
-    return read_ended(folder, rest) if folder in (DONE, FAILED) else None
+    return read_ended(folder, rest) if folder in (DONE, FAILED) else read_free(name)
 
 
 def escape(ident: str) -> str:
@@ -317,8 +330,22 @@ def check_priority(priority: int) -> int:
 
 
 def waiting_name(ident: str, stamp: Stamp, word: str = AVAILABLE) -> str:
-    """The name of something that nobody holds."""
+    """The name of something that nobody holds; of a free lock, which has no place in a queue."""
+    if word == FREE:
+        eid = escape(ident)
+        return f"{_free_folder(eid)}/{eid}.f{stamp.fence}"
     return f"{escape(ident)}{stamp.bare()}.{word}"
+
+
+def free_folder(ident: str) -> str:
+    """Where a lock lies while nobody holds it: one of 4,096 folders, so that each stays short."""
+    return _free_folder(escape(ident))
+
+
+def _free_folder(eid: str) -> str:
+    from zlib import crc32  # only locks pay for it
+
+    return f"{FREE_FOLDER}/{crc32(eid.encode()) & 0xFFF:03x}"
 
 
 def claim_stem(ident: str, stamp: Stamp, claim: str) -> str:

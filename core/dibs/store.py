@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from dibs import names
@@ -23,7 +24,7 @@ from dibs.errors import (
     storage_error,
 )
 from dibs.journal import INTENT, NOT_DONE, Journal
-from dibs.names import DONE, FAILED, Task
+from dibs.names import DONE, FAILED, FREE_FOLDER, Task
 from dibs.settings import OFF, STRICT, TOML_BYTES, Settings, load
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ FOLDERS = (
     WITNESS,
     LOOKS,
     ".dibs/journal",
+    FREE_FOLDER,
 )
 MARK = ".dibs/claims"
 """A file, which makes this a board of format 2: in format 1 it is a folder, and there dibs of
@@ -194,6 +196,8 @@ class Store:
         `definite` are the errors after which another call would be answered the same.
         """
         until = until or self.port.boottime() + PATIENCE
+        if dst.startswith(FREE_FOLDER):
+            self._check(dst.rpartition("/")[0])
         landed = not keep
         while True:
             try:
@@ -229,24 +233,27 @@ class Store:
     ) -> Task | None:
         """One whole transition: the move, its line in the journal, its durability.
 
-        A destination in a folder holds a nonce; any other could belong to somebody and is kept.
+        A destination in `done/` or `failed/` holds a nonce; any other could belong to somebody
+        and is kept.
         """
         folder = dst.rpartition("/")[0]
-        if folder:
+        ends = folder in (DONE, FAILED)
+        if ends:
             self.sync(task.name, before=verb)
-        if not self.move(task.name, dst, keep=not folder, until=until) and not self._listed(dst):
+        moved = self.move(task.name, dst, keep=not ends, until=until)
+        if not moved and not (ends and self._listed(dst)):
             return None
         if task.live:
             self.drop(f"{RECORDS}/{task.stem}")
         self.journal.write(verb, task.id, task.name, dst, by, reason)
-        self.sync(*([folder, ""] if folder else [""]), every=not folder)
+        self.sync(*([folder, ""] if folder else [""]), every=not ends)
         return names.read_any(dst)
 
     def _listed(self, path: str) -> bool:
         """Whether a folder lists a name that a look denied: clients remember what was missing."""
         folder, _, name = path.rpartition("/")
         try:
-            return bool(folder) and name in self.ended(folder)
+            return name in self.ended(folder)
         except StorageError as error:
             raise Uncertain(f"{path}: {error}; whether it was moved cannot be told") from error
 
@@ -351,13 +358,31 @@ class Store:
             found += [
                 names.read_ended(folder, n) for n in self.ended(folder) if n.startswith(begins)
             ]
+        found += self.free(ident) if ended else ()
         tasks = [task for task in found if task is not None and task.id == ident]
         for _ in range(2 if len(tasks) > 1 else 0):  # a listing doubles what is renamed meanwhile
             tasks = [task for task in tasks if self.there(task.name)]
         return tuple(tasks)
 
+    def free(self, ident: str) -> list[Task]:
+        """A lock's name while nobody holds it; more than one are copies, the highest fence last."""
+        folder, begin = names.free_folder(ident), f"{names.escape(ident)}.f"
+        self._check(folder)
+        paths = [f"{folder}/{name}" for name in self.ended(folder) if name.startswith(begin)]
+        return sorted((t for t in map(names.read_free, paths) if t is not None), key=_fence)
+
+    def all_free(self) -> Iterator[str]:
+        """What is in the folders of free locks, listed one by one."""
+        for sub in self.ended(FREE_FOLDER):
+            folder = f"{FREE_FOLDER}/{sub}"
+            with suppress(FileNotFoundError):  # a folder of its own, and no link
+                if self.port.stat(folder).folder:
+                    yield from [f"{folder}/{name}" for name in self.ended(folder)]
+                else:
+                    yield folder
+
     def ended(self, folder: str) -> list[str]:
-        """The names in `done/` or `failed/`; none where there is no such folder."""
+        """The names in a folder of the board; none where there is no such folder."""
         try:
             return self.port.names(folder)
         except (FileNotFoundError, NotADirectoryError):
@@ -369,6 +394,9 @@ class Store:
         """The refusal of an act whose exact name is gone, with what is there now."""
         now = self.find(ident)
         return Changed(f"{name} is gone: {what}; {tell(now)}", name, now)
+
+
+_fence = attrgetter("fence")
 
 
 def tell(tasks: Iterable[Task]) -> str:

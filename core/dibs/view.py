@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
 from itertools import filterfalse
+from math import inf
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,7 +20,7 @@ from dibs.clock import Sample
 from dibs.errors import StorageError, storage_error
 from dibs.evidence import Verdict, judge
 from dibs.janitor import dead
-from dibs.names import CLAIMED, DONE, FAILED, HELD, Task
+from dibs.names import CLAIMED, DONE, FAILED, FREE, HELD, Task
 from dibs.pulses import Pulses
 from dibs.store import RECORDS
 
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 _name = itemgetter(0)
 _REST = 25
+_FREE_REST = 60.0
+"""Seconds between two listings of the free locks, whose folders are many; between them the locks
+that were held say what became free, and which free name is gone."""
 _TICK = 2_000_000_000
 """A folder's time may stand still for so long while it is changed, on the coarsest clocks."""
 
@@ -90,6 +94,9 @@ class View:
         self.live: dict[str, Task] = {}
         """The part of `tasks` that somebody holds."""
         self.strangers: set[str] = set()
+        self._free: dict[str, str] = {}
+        """The free locks by their ids."""
+        self._free_due = 0.0 if ended else inf
         self.rest = 0.0
         """Seconds to leave until the next scan, so that scans stay under a twentieth of a core."""
 
@@ -102,9 +109,10 @@ class View:
         return change
 
     def with_ended(self) -> None:
-        """From the next scan on, look at what is done and failed as well."""
+        """From the next scan on, look at what is done, failed and free as well."""
         self._folders = (DONE, FAILED)
         self._marks = ()
+        self._free_due = 0.0
 
     def unchanged(self) -> bool:
         """Whether the folders' own times say that a scan would find nothing new; a few looks."""
@@ -134,23 +142,49 @@ class View:
         listed = set(self._store.listing())
         for folder in self._folders:
             listed.update([f"{folder}/{name}" for name in self._store.ended(folder)])
+        if time.monotonic() >= self._free_due:
+            listed.update(self._list_free())
+        else:
+            listed.update(self._free.values())
         if not self.tasks and not self.strangers:
-            return self._apply(listed, ())
+            return self._apply(listed, set())
         went = (self.tasks.keys() - listed) | (self.strangers - listed)
         return self._apply(listed - self.tasks.keys() - self.strangers, went)
 
+    def _list_free(self) -> list[str]:
+        """Every free lock's name; strangers among them are for `check`."""
+        start = time.monotonic()
+        found = [path for path in self._store.all_free() if names.read_free(path) is not None]
+        self._free_due = time.monotonic() + max(_FREE_REST, _REST * (time.monotonic() - start))
+        return found
+
+    def _turned(self, came: set[str], went: set[str]) -> None:
+        """Add what the locks that were taken or given back since say of the free names."""
+        for name in [name for name in came if name.endswith(f".{HELD}")]:
+            task = names.read(name)
+            old = self._free.get(task.id) if task is not None else None
+            if old is not None and old not in came:
+                went.add(old)
+        for name in went:
+            held = self.live.get(name)
+            if held is not None and held.state == HELD:
+                free = names.waiting_name(held.id, held.stamp, FREE)
+                if free not in self.tasks and self._store.look(free):
+                    came.add(free)
+
     def hint(self, paths: Iterable[str]) -> Change:
         """Look at exactly these board-relative names, which may have changed."""
-        came, went = [], []
+        came: set[str] = set()
+        went: set[str] = set()
         for path in set(paths):
             if not _can_be_name(path):
                 continue
             here = self._store.look(path)
             known = path in self.tasks or path in self.strangers
             if here and not known:
-                came.append(path)
+                came.add(path)
             elif here is False and known:
-                went.append(path)
+                went.add(path)
         return self._apply(came, went)
 
     def facts(self) -> dict[str, Facts]:
@@ -209,14 +243,18 @@ class View:
             return store.clock.now_or_newest(seen)
         return Sample(seen, store.port.boottime()), False
 
-    def _apply(self, came: Collection[str], went: Iterable[str]) -> Change:
+    def _apply(self, came: set[str], went: set[str]) -> Change:
         gone = []
+        if self._free_due < inf and (self.live or self._free):
+            self._turned(came, went)
         for name in went:
             self.strangers.discard(name)
             task = self.tasks.pop(name, None)
             if task is not None:
                 if self.live.pop(name, None) is not None:
                     self._pulses.forget(name)
+                elif self._free.get(task.id) == name:
+                    del self._free[task.id]
                 gone.append(task)
         fresh, tasks = names.read_plainest(came), self.tasks
         tasks.update(zip(map(_name, fresh), fresh, strict=True))
@@ -227,6 +265,8 @@ class View:
                 fresh.append(task)
                 if task.state == CLAIMED or task.state == HELD:
                     self.live[name] = task
+                elif task.state == FREE:
+                    self._free[task.id] = name
             elif not own_file(name):
                 self.strangers.add(name)
         return Change(tuple(fresh), tuple(gone))

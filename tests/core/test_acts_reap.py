@@ -57,7 +57,7 @@ def test_only_the_named_claim_is_given_back(place: Place) -> None:
 def test_a_lock_is_free_again(place: Place) -> None:
     lease = place.board.acquire("door", ttl=TTL)
     place.world.advance(TTL + 30)
-    assert place.board.reap_claim(lease.name).name == "door.f1.free"
+    assert place.board.reap_claim(lease.name).name == ".dibs/free/42d/door.f1"
 
 
 def test_at_the_limit_it_is_parked(scratch: Path) -> None:

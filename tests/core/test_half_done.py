@@ -63,7 +63,7 @@ def test_file_in_new_of_a_lock_is_published_as_a_lock(place: Place) -> None:
     place.board.check()
     place.world.advance(HOUR + 1)
     place.board.repair()
-    assert place.names() == ["door.free"]
+    assert place.names() == [".dibs/free/42d/door.f0"]
 
 
 def test_file_in_new_whose_id_was_added_by_somebody_else_is_removed(place: Place) -> None:

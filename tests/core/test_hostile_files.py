@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dibs import names
 from tests.core.hostile import KINDS, Den, plant
 from tests.core.tools import NOBODY
 
@@ -22,7 +23,7 @@ PLACES: dict[str, Callable[[Den], Path]] = {
     "shell offer": lambda den: den.path / "v1.2.available",
     "done payload": lambda den: next((den.path / "done").iterdir()),
     "failed payload": lambda den: next((den.path / "failed").iterdir()),
-    "free lock": lambda den: den.path / "gate.f1.free",
+    "free lock": lambda den: den.path / names.waiting_name("gate", names.Stamp(1), names.FREE),
     "held lock": lambda den: den.path / f"{den.door}.held",
     "probe": lambda den: den.path / ".dibs/probe",
     "journal": lambda den: den.file("journal"),

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dibs
+from dibs.names import free_folder
 from dibs.settings import load
 from tests.core.hostile import Den
 from tests.core.tools import Place, in_child
@@ -70,7 +71,8 @@ def test_arbitrary_settings_are_understood_or_refused(data: bytes) -> None:
 
 FOLDERS = [
     *(".dibs", "done", "failed", ".dibs/records", ".dibs/known", ".dibs/gone", ".dibs/new"),
-    *(".dibs/past", ".dibs/plain", ".dibs/aside", ".dibs/witness", ".dibs/journal"),
+    *(".dibs/past", ".dibs/plain", ".dibs/aside", ".dibs/witness", ".dibs/journal", ".dibs/free"),
+    free_folder("gate"),
 ]
 INSTEAD: dict[str, Callable[[Den, Path], object]] = {
     "link outside": lambda den, path: path.symlink_to(den.outside),

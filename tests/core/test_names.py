@@ -91,10 +91,27 @@ def test_the_grammar_round_trips_every_id_owner_and_stamp(
         ended = names.read_any(f"{folder}/{stem}")
         assert ended is not None
         assert (ended.id, *ended.stamp, ended.claim, ended.stem) == (*wanted, stem)
-    for word in ("available", "free"):
-        waiting = names.read(names.waiting_name(ident, stamp, word))
-        assert waiting is not None
-        assert (waiting.id, waiting.state, waiting.stamp) == (ident, word, stamp)
+    waiting = names.read(names.waiting_name(ident, stamp))
+    assert waiting is not None
+    assert (waiting.id, waiting.state, waiting.stamp) == (ident, "available", stamp)
+    path = names.waiting_name(ident, stamp, "free")
+    free = names.read_any(path)
+    assert free is not None
+    assert (free.id, free.state, free.stamp) == (ident, "free", Stamp(stamp.fence))
+    assert path == f"{names.free_folder(ident)}/{free.stem}"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("042d/door.f1", "42D/door.f1", "42/door.f1", "42e/door.f1", "42d/door", "42d/door.free"),
+        *("42d/door.f01", "42d/door.f1a2", "42d/door.f1p3", "42d/door.f1.free", "42d/door.f1\n"),
+        *("42d/../door.f1", "42d/x/door.f1", "42d/.f1", "42d/do=6Fr.f1", "42d/door.f" + "9" * 19),
+    ],
+)
+def test_a_free_lock_has_one_spelling_in_one_folder(path: str) -> None:
+    assert names.read_any(".dibs/free/42d/door.f1") is not None
+    assert names.read_any(f".dibs/free/{path}") is None
 
 
 @given(mutated())
@@ -259,7 +276,8 @@ def test_every_name_that_the_core_can_produce_fits_a_directory_entry() -> None:
     stamp = Stamp(10**18 - 1, 10**9 - 1, 9)
     stem = names.claim_stem(ident, stamp, f"{owner}-{NONCE}")
     produced = [f"{stem}.{word}" for word in ("claimed", "held")]
-    produced += [names.waiting_name(ident, stamp, word) for word in ("available", "free")]
+    produced += [names.waiting_name(ident, stamp)]
+    produced += [names.waiting_name(ident, stamp, "free").rpartition("/")[2]]
     produced += [stem, f"{stem}.{NONCE}", f"{names.escape(ident)}.lock.{NONCE}"]
     assert max(len(name.encode()) for name in produced) <= 255
     assert names.read(produced[0]) is not None

@@ -8,6 +8,7 @@ import shutil
 import pytest
 
 import dibs
+from dibs import names
 from tests.core.tools import Place, in_child
 
 
@@ -25,9 +26,112 @@ def test_the_first_acquire_makes_the_lock(place: Place) -> None:
 
 def test_a_released_lock_is_free_and_keeps_its_fence(place: Place) -> None:
     lease = place.board.acquire("door")
-    assert lease.release().name == "door.f1.free"
+    assert lease.release().name == ".dibs/free/42d/door.f1"
     assert place.board.status("door").held is False
     assert place.board.acquire("door").fence == 2
+
+
+def test_locks_that_nobody_holds_are_not_in_the_way(place: Place) -> None:
+    for number in range(5):
+        place.board.acquire(f"door-{number}").release()
+    assert [p.name for p in place.path.glob("door*")] == []
+    listed: list[str] = []
+    place.port.before["names"] = listed.append
+    lease = place.board.acquire("door-3", owner="me")
+    with pytest.raises(dibs.Held):
+        place.board.acquire("door-3", owner="you")
+    assert place.board.status("door-3").owner == "me"
+    lease.release()
+    assert place.board.status("door-3").held is False
+    assert "" not in listed, "the board itself was listed"
+
+
+def test_what_is_acquired_and_released_costs_the_same_beside_many_free_locks(place: Place) -> None:
+    """Counted in system calls and in names that were listed, which no busy machine changes."""
+
+    def cost() -> tuple[int, int]:
+        calls: list[str] = []
+        for verb in ("create", "touch", "rename", "link", "unlink", "names", "stat"):
+            place.port.before[verb] = calls.append
+        place.port.listed = 0
+        place.board.acquire("door").release()
+        return len(calls), place.port.listed
+
+    place.board.acquire("door").release()
+    before = cost()
+    for number in range(3000):
+        path = place.path / names.waiting_name(f"other-{number}", names.Stamp(1), names.FREE)
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    assert place.board.snapshot().counts()["free"] == 3001
+    calls, listed = cost()
+    assert calls <= before[0]
+    assert listed < before[1] + 30
+
+
+def test_a_free_lock_is_shown_by_every_reader(place: Place) -> None:
+    view = place.board.view()
+    view.scan()
+    lease = place.board.acquire("door")
+    lease.release()
+    (task,) = place.board.find("door")
+    assert (task.state, task.fence, task.stem) == ("free", 1, "door.f1")
+    assert place.board.snapshot().counts()["free"] == 1
+    (row,) = place.board.entries()
+    assert (row.id, row.kind, row.state, row.claim) == ("door", "lock", "free", task.name)
+    assert row.age is not None
+    assert place.board.status("door").task == task
+    assert view.scan().came == ()  # it came and went between two looks: seen within a minute
+    again = place.board.acquire("door")
+    assert view.scan().came == (again.task,)
+    again.release()
+    change = view.scan()
+    assert ([t.name for t in change.came], change.went) == (
+        [".dibs/free/42d/door.f2"],
+        (again.task,),
+    )
+    last = place.board.acquire("door")
+    change = view.hint([f"{last.name}.held"])
+    assert ([t.name for t in change.went], change.came) == (
+        [".dibs/free/42d/door.f2"],
+        (last.task,),
+    )
+    last.release()
+    change = view.hint([f"{last.name}.held"])
+    assert [t.name for t in change.came] == [".dibs/free/42d/door.f3"]
+    assert {t.name for t in view.tasks.values()} == {".dibs/free/42d/door.f3"}
+
+
+def test_a_free_name_on_the_board_itself_is_acquired(place: Place) -> None:
+    """As boards of format 1 had it."""
+    free = place.path / place.board.acquire("door").release().name
+    free.rename(place.path / "door.f7.free")
+    assert place.board.status("door").held is False
+    lease = place.board.acquire("door")
+    assert lease.fence == 8
+    assert lease.release().name == ".dibs/free/42d/door.f8"
+
+
+def test_of_copies_of_a_free_lock_the_highest_fence_counts(place: Place) -> None:
+    for _ in range(3):
+        place.board.acquire("door").release()
+    for fence in (1, 2):
+        (place.path / f".dibs/free/42d/door.f{fence}").touch()
+    assert place.board.acquire("door").fence == 4
+    assert "double" in [finding.kind for finding in place.board.check()]
+
+
+def test_a_lock_whose_folder_is_a_link_is_not_followed(place: Place) -> None:
+    lease = place.board.acquire("door")
+    outside = place.path.parent / "outside"
+    outside.mkdir()
+    (place.path / ".dibs/free/42d").rename(outside / "was")
+    (place.path / ".dibs/free/42d").symlink_to(outside)
+    with pytest.raises(dibs.NotABoard, match="42d"):
+        lease.release()
+    with pytest.raises(dibs.NotABoard, match="42d"):
+        place.board.acquire("door")
+    assert [p.name for p in outside.iterdir()] == ["was"]
 
 
 def test_a_held_lock_says_by_whom(place: Place) -> None:

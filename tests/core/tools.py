@@ -64,12 +64,20 @@ class Movable(Disk):
         self.world = world
         self.before: dict[str, Hook] = {}
         self.after: dict[str, Hook] = {}
+        self.listed = 0
+        """How many names listings have shown."""
 
     def boottime(self) -> int:
         return super().boottime() + self.world.boot
 
     def sleep(self, seconds: float) -> None:
         self.world.advance(seconds)
+
+    def names(self, folder: str) -> list[str]:
+        self._call(self.before, "names", folder)
+        found = super().names(folder)
+        self.listed += len(found)
+        return found
 
     def stat(self, path: str) -> Stat:
         self._call(self.before, "stat", path)
@@ -149,6 +157,7 @@ class Place:
         for folder in own[:2]:
             if (self.path / folder).is_dir():
                 found += [f"{folder}/{p.name}" for p in (self.path / folder).iterdir()]
+        found += [str(p.relative_to(self.path)) for p in self.path.glob(".dibs/free/*/*")]
         return sorted(found)
 
     def records(self) -> list[str]:

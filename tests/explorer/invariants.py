@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dibs import names
 from dibs.names import AVAILABLE, CLAIMED, DONE, FAILED, FREE, HELD, Task
 
 from .actors import minted
@@ -76,7 +77,7 @@ class Law:
     def _path(self, world: SimWorld, at: int, name: str) -> str | None:
         if at == ROOT:
             return name
-        for folder in (DONE, FAILED):
+        for folder in (DONE, FAILED, *(names.free_folder(lock) for lock in self.locks)):
             if world.find(folder) == at:
                 return f"{folder}/{name}"
         return None
@@ -88,6 +89,10 @@ class Law:
             return None
         if task.id in self.locks and task.kind != "lock":
             return f"I3: the lock {task.id} became {path}"
+        if task.id in self.locks and task.id not in self.doubled:
+            names_of = [p for p in world.files() if (t := read(p)) is not None and t.id == task.id]
+            if len(names_of) > 1:
+                return f"I1: the lock {task.id} has several names: {', '.join(names_of)}"
         top = history.get(("fence", task.id), 0)
         if task.state in (CLAIMED, HELD) and task.claim and not task.take:
             return self._granted(world, history, step, task, top)

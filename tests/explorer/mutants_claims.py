@@ -261,7 +261,6 @@ MUTANTS: list[Mutant] = [
         "After some expiries nobody can ever acquire it.",
         locks.LIMIT,
         ("claims:next_after_failure", "task.state == CLAIMED and ", ""),
-        ("claims:handed_back", "    if task.state == HELD:\n        attempts = 0\n", ""),
     ),
     mutant(
         "an operator's act tries the newer name",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dibs import locks
+from dibs import locks, names
 
 from .desk import SETTINGS, Desk, Options, board, claimed
 from .scenario import Faults
@@ -14,6 +14,9 @@ from .scenes_claims import REAPER
 from .simdisk import SimWorld
 
 LEASE = "l.f9.ann-00000000A1"
+FREE = names.waiting_name("l", names.Stamp(), names.FREE)
+
+KNOWN, KNOWN_TEXT = ".dibs/known/l.0", b"00000000AA f0\n"
 
 
 def acquires(owner: str = "", pid: int = 0, *, release: bool = True) -> Callable[[Desk], str]:
@@ -33,20 +36,47 @@ def _nothing(world: SimWorld) -> None:
 
 def _free(world: SimWorld) -> None:
     board(world)
-    world.put("l.free", b"")
+    world.put(KNOWN, KNOWN_TEXT)
+    world.folders(names.free_folder("l"))
+    world.put(FREE, b"")
     world.put("proc/h1-7", b"1")
     world.put("proc/h1-8", b"1")
 
 
 def _dead_adder(world: SimWorld) -> None:
     board(world)
-    world.put(".dibs/known/l.0", b"00000000AA f0\n")
+    world.put(KNOWN, KNOWN_TEXT)
     world.put(".dibs/new/l.lock.00000000AA", b"", age=5000)
 
 
 def _leased(world: SimWorld) -> None:
     board(world)
+    world.put(KNOWN, KNOWN_TEXT)
     claimed(world, LEASE, payload=b"", word="held", age=100)
+
+
+def _known(world: SimWorld) -> None:
+    """A lock that was made long ago and is held; where it lay while it was free is gone."""
+    board(world)
+    world.put(KNOWN, KNOWN_TEXT)
+    claimed(world, LEASE, payload=b"", word="held")
+
+
+def _unrecorded(world: SimWorld) -> None:
+    """Its holder died between the rename and the record: only the board's own listing has it."""
+    board(world)
+    world.put(KNOWN, KNOWN_TEXT)
+    world.put(f"{LEASE}.held", b"", age=100)
+
+
+def _releases(desk: Desk) -> None:
+    desk.release(desk.holds(LEASE, word="held"))
+
+
+def _again(desk: Desk) -> str:
+    """Twice, so that a second life would show by its fence."""
+    acquires()(desk)
+    return acquires()(desk)
 
 
 FIRST = scene(
@@ -104,4 +134,30 @@ LIMIT = scene(
     locks=("l",),
     mode="bounded",
 )
-SCENARIOS = [FIRST, ADDER_DIED, SAME_TEXT, LIMIT, FIRST_THREE]
+RELEASED = scene(
+    "a lock is released while two acquire it",
+    _known,
+    [Part("ann", _releases), Part("bob", acquires()), Part("cyd", acquires(release=False))],
+    Faults(crashes=1, lost=1, late=1, torn=1, total=1),
+    payloads=(),
+    locks=("l",),
+    mode="bounded",
+)
+UNRECORDED = scene(
+    "a held lock without its record",
+    _unrecorded,
+    [REAPER, Part("bob", acquires()), Part("cyd", acquires(release=False))],
+    Faults(lost=1, crashes=1, torn=1, total=1),
+    payloads=(),
+    locks=("l",),
+    mode="bounded",
+)
+TURNS = scene(
+    "a lock goes from hand to hand",
+    _nothing,
+    [Part("ann", _again), Part("bob", _again)],
+    payloads=(),
+    locks=("l",),
+    mode="bounded",
+)
+SCENARIOS = [FIRST, ADDER_DIED, SAME_TEXT, LIMIT, RELEASED, UNRECORDED, TURNS, FIRST_THREE]

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from dibs import names
 from tests.stress.running import Site, alive, ended, events, site, until
 
 EVENT = {"v", "n", "event", "id", "kind", "claim", "fence", "ttl"}
@@ -135,7 +136,7 @@ def test_of_fifty_runs_under_one_lock_one_runs(place: Site) -> None:
         _, err = ended(run, 4)
         assert b"is held by" in err
     ended(runs[0], 0)
-    assert place.state("nightly").name == "nightly.f1.free"
+    assert place.state("nightly").name == names.waiting_name("nightly", names.Stamp(1), names.FREE)
 
 
 def test_fifty_runs_that_wait_for_one_lock_run_one_after_another(place: Site) -> None:

@@ -195,7 +195,7 @@ dibs_open() {
   [ ! -d .dibs/claims ] || [ -L .dibs/claims ] ||
     dibs_die 1 "this board has format 1, of an earlier dibs: stop its workers, then upgrade it: dibs upgrade"
   for f in .dibs "done" failed .dibs/records .dibs/known .dibs/gone .dibs/new .dibs/past .dibs/plain \
-    .dibs/aside .dibs/witness .dibs/journal; do
+    .dibs/aside .dibs/witness .dibs/journal .dibs/free; do
     if [ -L "$f" ] || { [ -e "$f" ] && [ ! -d "$f" ]; }; then dibs_die 1 "$f is not a folder of its own"; fi
     [ -d "$f" ] || { command mkdir "$f" 2> /dev/null && dibs_own "$f"; } || [ -d "$f" ] ||
       dibs_die 1 "$where/$f cannot be made"

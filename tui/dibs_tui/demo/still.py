@@ -12,6 +12,7 @@ from random import Random
 
 import dibs
 from dibs.clock import SECOND
+from dibs.names import FREE_FOLDER
 from dibs.store import FOLDERS, Store
 from dibs.unwritten import Unwritten
 from dibs_tui.demo import tales, tasks
@@ -113,7 +114,8 @@ class _Play:
             self._disk.now = max(self._disk.now, AT - int(ago * SECOND))
             act()
         self._disk.now = AT - 2 * SECOND
-        for folder in ("", *FOLDERS):
+        locks = [f"{FREE_FOLDER}/{name}" for name in self._disk.names(FREE_FOLDER)]
+        for folder in ("", *FOLDERS, *locks):
             self._disk.touch(folder)
 
     def _at(self, ago: float, act: Callable[[], object]) -> None:
