@@ -44,6 +44,7 @@ if typing.TYPE_CHECKING:
     from dibs.lists import Resolved
     from dibs.locks import Status
     from dibs.names import Stamp, Task
+    from dibs.rates import Rates
     from dibs.records import Record
     from dibs.settings import Settings
     from dibs.view import Change, Snapshot, View
@@ -70,6 +71,7 @@ __all__ = [
     "NotExact",
     "Process",
     "Proof",
+    "Rates",
     "ReadOnly",
     "Reaped",
     "Record",
@@ -143,6 +145,7 @@ _ROOMS = {
         "Stamp",
         "Task",
     ),
+    "rates": ("Rates",),
     "records": ("Record",),
     "settings": ("Settings",),
     "view": (

@@ -128,10 +128,10 @@ def undoable(store: Store, what: str | Event | None = None) -> Event | None:
     cannot be taken back. An event that was shown counts only while it is the last on its id.
     """
     shown, ident = (what, what.id) if isinstance(what, Event) else (None, what)
-    events = [e for e in store.journal.read(ident) if e.verb in (*_UNDONE, "undo")]
-    if not events or events[-1].verb == "undo":
+    verbs = (*_UNDONE, "undo") if ident is None else (*_UNDONE, "undo", "add", "forget")
+    event = next(store.journal.newest_first(ident, verbs), None)
+    if event is None or event.verb not in _UNDONE:  # an act before an id's life began is over
         return None
-    event = events[-1]
     now = store.find(event.id)
     why = "there was another act since it was shown" if shown and shown != event else ""
     why = why or _not_undoable(event, now)

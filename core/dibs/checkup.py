@@ -294,6 +294,9 @@ def _added(store: Store, entry: str) -> bool:
 def _torn(store: Store) -> Iterator[Finding]:
     for file in store.journal.torn():
         yield Finding("journal", file, "its last line is torn and is passed over")
+    for file, size in store.journal.overlong():
+        text = f"it has {size >> 20:,} MiB, only its newest part is read: move it away"
+        yield Finding("journal", file, text)
 
 
 def _tasks(store: Store, *, ended: bool = False) -> Iterator[Task]:

@@ -8,8 +8,9 @@ those go; the first line of the file that follows says so.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator
+from functools import cached_property
 from json.encoder import encode_basestring_ascii as _quoted
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from dibs.clock import Clock
     from dibs.disk import Port
     from dibs.host import Host
+    from dibs.journal_reader import JournalReader
+    from dibs.rates import Rates
 
 FOLDER = ".dibs/journal"
 INTENT, NOT_DONE, REFUSED, ROTATED = "intent", "not-done", "refused", "rotated"
@@ -29,14 +32,6 @@ KEPT = 3
 _END = ".jsonl"
 _LOOK = 64 << 10
 """Bytes that one process writes between two looks at how long the file has grown."""
-_PIECE = 256 << 10
-"""Read at once: a longer piece would hold up every other thread while it is taken apart."""
-_RECENT = 4 << 20
-_BEHIND = 120
-"""Seconds by which a file's time may lag behind what was written into it, as clients remember."""
-_APART = 5.0
-_READS = 3
-_LINE = 65_536
 _REASON = 4096
 
 
@@ -88,100 +83,69 @@ class Journal:
             self._whole = False
             self.unwritten += 1
 
+    # Reading, which no worker's verb does
+
+    @cached_property
+    def _reader(self) -> JournalReader:
+        from dibs.journal_reader import JournalReader
+
+        return JournalReader(self._port, self._clock)
+
     def files(self) -> list[str]:
         """Every journal file there is; of one boot and mount the oldest first."""
-        try:
-            names = [f"{FOLDER}/{name}" for name in self._port.names(FOLDER)]
-        except OSError:
-            return []
-        return sorted(names, key=_place)
+        return self._reader.files()
 
     def read(self, ident: str | None = None) -> list[Event]:
         """All events, or those of one id, in the order of their times."""
-        told: list[list[Event]] = []
-        files: list[str] = []
-        for _ in range(_READS):
-            if files == (files := self.files()):
-                break  # else one was set aside meanwhile, perhaps before it was read
-            told = [self._read_whole(file, ident) for file in files]
-        return _in_order(told)
+        return self._reader.read(ident)
 
-    def _read_whole(self, file: str, ident: str | None) -> list[Event]:
-        wanted = json.dumps(ident).encode() if ident is not None else b""
-        lines = (line for _, line in self._lines(file, wanted=wanted) if wanted in line)
-        return [e for e in map(parse, lines) if e is not None and ident in (None, e.id)]
+    def oldest_first(
+        self, ident: str | None = None, upto: dict[str, int] | None = None
+    ) -> Iterator[Event]:
+        """The same as a stream; with what `ends` answered, only what was written until then."""
+        return self._reader.oldest_first(ident, upto)
 
-    def recent(self, since: float) -> list[Event]:
-        """The events since a time, from the ends of the files: at most a few megabytes each."""
-        told = []
-        for file in self.files():
-            try:
-                stat = self._port.stat(file)
-            except OSError:
-                continue
-            if stat.mtime / 1e9 < since - _BEHIND:
-                continue
-            found = (parse(line) for _, line in self._lines(file, max(0, stat.size - _RECENT)))
-            told.append([e for e in found if e is not None and e.at >= since])
-        return _in_order(told)
+    def newest_first(
+        self,
+        ident: str | None = None,
+        verbs: Collection[str] = (),
+        upto: dict[str, int] | None = None,
+    ) -> Iterator[Event]:
+        """The events backwards as a stream, all or those of one id or of these verbs."""
+        return self._reader.newest_first(ident, verbs, upto)
+
+    def recent(
+        self, since: float, most: int | None = None, upto: dict[str, int] | None = None
+    ) -> list[Event]:
+        """The events since a time, or the last of them."""
+        return self._reader.recent(since, most, upto)
+
+    def rates(self, since: float, upto: dict[str, int] | None = None) -> Rates:
+        """How much happened since a time, by kind and second."""
+        return self._reader.rates(since, upto)
 
     def highest_fence(self, ident: str) -> int:
         """The highest fence that the journal ever saw granted for an id."""
         from dibs.names import read_any
 
-        names = (name for event in self.read(ident) for name in (event.src, event.dst))
+        names = (name for event in self.oldest_first(ident) for name in (event.src, event.dst))
         return max((t.fence for t in map(read_any, names) if t and t.id == ident), default=0)
 
     def follow(self, seen: dict[str, int]) -> list[Event]:
         """The events written since; `seen` holds how far each file was read and is moved on."""
-        files = self._set_aside_since(seen)
-        told = self._read_on(files, seen)
-        seen.update((file, end) for file, (end, _) in told.items())
-        return _in_order(found for _, found in told.values())
-
-    def _read_on(
-        self, files: list[str], seen: dict[str, int]
-    ) -> dict[str, tuple[int, list[Event]]]:
-        """How far each file was read now, and its events."""
-        told = {}
-        for file in files:
-            end, found = seen.get(file, 0), []
-            for reached, line in self._lines(file, end):
-                end, event = reached, parse(line)
-                found += [event] if event is not None else []
-            told[file] = end, found
-        if any(end != seen.get(file, 0) for file, (end, _) in told.items()):
-            # Set aside meanwhile: what was read may be the middle of the file that came after it.
-            for file in set(self.files()).difference(files):
-                told.pop(_current(file), None)
-        return told
-
-    def _set_aside_since(self, seen: dict[str, int]) -> list[str]:
-        """The files; one that was set aside goes on from where it was read under its old name."""
-        files = self.files()
-        for file in files:
-            current = _current(file)
-            if file not in seen and file != current and current in seen:
-                seen[file] = seen.pop(current)
-        return files
+        return self._reader.follow(seen)
 
     def ends(self) -> dict[str, int]:
         """How long every file is now: where `follow` begins who wants only what comes."""
-        found = {}
-        for file in self.files():
-            with suppress(OSError):
-                found[file] = self._port.stat(file).size
-        return found
+        return self._reader.ends()
 
     def torn(self) -> list[str]:
         """The files whose last line is not whole: somebody died, or is writing now."""
-        torn = []
-        for file in self.files():
-            with suppress(OSError):
-                size = self._port.stat(file).size
-                if size and self._port.read(file, 1, size - 1)[0] not in (b"", b"\n"):
-                    torn.append(file)
-        return torn
+        return self._reader.torn()
+
+    def overlong(self) -> list[tuple[str, int]]:
+        """The files of which only the newest part is read, with their sizes."""
+        return self._reader.overlong()
 
     # Writing
 
@@ -213,18 +177,17 @@ class Journal:
 
     def _set_aside(self) -> bool:
         """Give the file a number, let the oldest go, and say both; whether this call did it."""
-        older = [file for file in self.files() if file != self._file == _current(file)]
-        number = _place(older[-1])[1] + 1 if older else 1
-        aside = f"{self._file.removesuffix(_END)}.{number}{_END}"
+        older = [file for file in self.files() if file != self._file == current(file)]
+        name = aside(self._file, number(older[-1]) + 1 if older else 1)
         try:
             if self._port.stat(self._file).size < LONG:  # somebody else was faster
                 return True
-            self._port.rename(self._file, aside, keep=True)
+            self._port.rename(self._file, name, keep=True)
         except OSError:
             return False
         gone = [file for file in older[: max(0, len(older) + 1 - KEPT)] if self._dropped(file)]
         what = f"{LONG >> 20} MiB were set aside" + (f"; {', '.join(gone)} removed" if gone else "")
-        self._port.append(self._file, self._spelled(ROTATED, "", aside, "", "", what))
+        self._port.append(self._file, self._spelled(ROTATED, "", name, "", "", what))
         return True
 
     def _dropped(self, file: str) -> bool:
@@ -242,78 +205,65 @@ class Journal:
         """What stands for a boot id that is not shown: appends of two hosts could tear lines."""
         return "".join(c if c.isascii() and c.isalnum() else "-" for c in self._host.name)[:60]
 
-    # Reading
 
-    def _lines(
-        self, file: str, start: int = 0, *, wanted: bytes = b""
-    ) -> Iterator[tuple[int, bytes]]:
-        """Each whole line from there on with where it ends, piece by piece; empty if too long.
-
-        Pieces in which nothing is `wanted` are passed over.
-        """
-        at, rest, foul = start, b"", False
-        while piece := self._bytes(file, at + len(rest)):
-            whole, newline, rest = (rest + piece).rpartition(b"\n")
-            if newline and wanted not in whole:
-                at, newline, foul = at + len(whole) + 1, b"", False
-            for line in whole.split(b"\n") if newline else ():
-                at += len(line) + 1
-                yield at, b"" if foul or len(line) > _LINE else line
-                foul = False
-            if len(rest) > _LINE:  # it is passed over as it comes, however long it grows
-                at, rest, foul = at + len(rest), b"", True
-                yield at, b""
-
-    def _bytes(self, file: str, offset: int) -> bytes:
-        try:
-            return self._port.read(file, _PIECE, offset)[0]
-        except OSError:
-            return b""
-
-
-def _place(file: str) -> tuple[str, int]:
+def place(file: str) -> tuple[str, int]:
     """Where a file stands in the order of its kind: the one that is written to is the last."""
-    current = _current(file)
-    return current, 1 << 62 if file == current else int(file.split(".")[-2])
+    return current(file), number(file)
 
 
-def _current(file: str) -> str:
+def number(file: str) -> int:
+    """The number under which a file was set aside; a huge one for the file that is written to."""
+    return 1 << 62 if file == current(file) else int(file.split(".")[-2])
+
+
+def current(file: str) -> str:
     """The file that a file which was set aside was before."""
-    name, _, number = file.removesuffix(_END).rpartition(".")
-    aside = file.endswith(_END) and _is_number(number) and not name.endswith("/")
-    return f"{name}{_END}" if aside else file
+    name, _, digits = file.removesuffix(_END).rpartition(".")
+    numbered = file.endswith(_END) and _is_number(digits) and not name.endswith("/")
+    return f"{name}{_END}" if numbered else file
+
+
+def aside(file: str, number: int) -> str:
+    """The name of a file that is set aside under a number."""
+    return f"{file.removesuffix(_END)}.{number}{_END}"
 
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 16 and text[0] != "0"
 
 
-def _in_order(told: Iterable[list[Event]]) -> list[Event]:
-    """The events of several files by their times, those of one in the order of its lines.
-
-    Each process reckons the time by itself: where the clock is coarse, seconds apart.
-    """
-    placed: list[tuple[float, Event]] = []
-    for events in told:
-        at = 0.0
-        for event in events:
-            at = event.at if at - event.at > _APART else max(at, event.at)
-            placed.append((at, event))
-    return [event for _, event in sorted(placed, key=lambda entry: entry[0])]
-
-
 def unanswered(events: Iterable[Event]) -> list[Event]:
     """The events without those intents whose outcome is told after them."""
-    listed = list(events)
-    answered: set[int] = set()
+    return list(outcomes(events, None))
+
+
+HELD_BACK = 20_000
+"""So many events may follow an intent, in a stream, before it is told as one without an outcome."""
+
+
+def outcomes(events: Iterable[Event], most: int | None = HELD_BACK) -> Iterator[Event]:
+    """The same as a stream, which waits for the outcome of an intent for so many events."""
+    held: deque[Event | None] = deque()
     intents: dict[tuple[str, str], int] = {}
-    for number, event in enumerate(listed):
+    first = 0
+    for event in events:
         key = event.src, event.by
         if event.verb == INTENT:
-            intents[key] = number
+            intents.pop(key, None)
+            intents[key] = first + len(held)
         elif event.verb != REFUSED and key in intents:
-            answered.add(intents.pop(key))
-    return [event for number, event in enumerate(listed) if number not in answered]
+            held[intents.pop(key) - first] = None
+        held.append(event)
+        open_from = next(iter(intents.values()), first + len(held))
+        while held and (first < open_from or (most is not None and len(held) > most)):
+            told = held.popleft()
+            if first == open_from and told is not None:
+                del intents[told.src, told.by]
+                open_from = next(iter(intents.values()), first + len(held) + 1)
+            first += 1
+            if told is not None:
+                yield told
+    yield from (event for event in held if event is not None)
 
 
 def _line(event: Event) -> bytes:

@@ -166,25 +166,30 @@ def test_prometheus_reads_the_figures(board: dibs.Board, command: Command) -> No
         elif m := re.fullmatch(r"# TYPE ([a-z_]+) gauge", line):
             typed.add(m[1])
         else:
-            m = re.fullmatch(r'([a-z_]+)(\{[a-z]+="[a-z]+"\})? (\d+(?:\.\d+)?)', line)
+            m = re.fullmatch(
+                r'([a-z_]+)\{board="([^"]+)"(?:,([a-z]+="[a-z]+"))?\} (\d+(?:\.\d+)?)', line
+            )
             assert m, line
             assert m[1] in helped & typed
-            assert m[1] + (m[2] or "") not in samples
-            samples[m[1] + (m[2] or "")] = float(m[3])
+            assert m[2] == str(command.path)
+            assert m[1] + (m[3] or "") not in samples
+            samples[m[1] + (m[3] or "")] = float(m[4])
     assert helped == typed
-    assert samples['dibs_tasks{state="available"}'] == 1
-    assert samples['dibs_tasks{state="claimed"}'] == 1
-    assert samples['dibs_tasks{state="done"}'] == 1
-    assert samples['dibs_events_per_minute{event="claims"}'] == pytest.approx(0.2)
+    assert samples['dibs_tasksstate="available"'] == 1
+    assert samples['dibs_tasksstate="claimed"'] == 1
+    assert samples['dibs_tasksstate="done"'] == 1
+    assert samples['dibs_events_per_minuteevent="claims"'] == pytest.approx(2)
+    assert samples["dibs_events_complete"] == 1
     assert samples["dibs_oldest_waiting_seconds"] >= 0
 
 
 def test_an_expiry_counts_once_whether_it_was_given_back_or_not(place: Place) -> None:
     def rates() -> tuple[float, float]:
-        figures = gather(place.board)
+        figures = gather(place.board).values
         return figures["expiries/min"], figures["reaps/min"]
 
     place.board.add("a")
+    place.world.advance(700)
     assert place.board.claim(ttl=10) is not None
     place.world.advance(5)
     assert rates() == (0, 0)

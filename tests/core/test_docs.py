@@ -59,7 +59,7 @@ def test_the_page_has_every_refusal_field_figure_and_filter(place: Place) -> Non
     for kind in kinds:
         kinds += kind.__subclasses__()
     words = {status(kind.__new__(kind)) for kind in kinds} - {"dibs-error", "stop"}
-    for word in [*words, *gather(place.board), *TEXTS, *NUMBERS]:
+    for word in [*words, *gather(place.board).values, *TEXTS, *NUMBERS]:
         assert f"`{word}`" in CLI
 
 

@@ -13,6 +13,9 @@ from dibs.errors import BadName
 # Else it looks for translations of the few words that are its own, which costs a tenth of a claim.
 argparse._ = str  # type: ignore[attr-defined]
 Add = Callable[[argparse.ArgumentParser], object]
+DAY = 86_400
+LONGEST = 36_500 * DAY
+"""Seconds: longer than that nothing can be waited for, and no clock counts it."""
 _PLAIN = "\0"
 """Before a word that is no option whatever it begins with; no argument can hold it itself."""
 EXITS = """\
@@ -57,7 +60,7 @@ VERBS = {
     "status": Verb("lease", "look:status", "name", "who holds a named lease"),
     "ls": Verb("look", "look:ls", "filters state", "what is on the board"),
     "show": Verb("look", "look:show", "id", "one task whole"),
-    "log": Verb("look", "look:log", "id? follow", "what happened"),
+    "log": Verb("look", "look:log", "id? last follow", "what happened"),
     "stats": Verb("look", "stats:stats", "prometheus failif", "counts, ages and rates; alarms"),
     "force-release": Verb(
         "act", "act:force_release", "claim reason!", "take a claim from its holder"
@@ -92,9 +95,19 @@ def _seconds(text: str) -> float:
     from dibs.filters import seconds
 
     try:
-        return seconds(text)
+        found = seconds(text)
     except BadName as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+    if found > LONGEST:
+        raise argparse.ArgumentTypeError(f"{text[:40]!a} is too long: at most {LONGEST // DAY}d")
+    return found
+
+
+def count(text: str) -> int:
+    """A number of things: no sign, and no more than anyone can mean."""
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise argparse.ArgumentTypeError(f"{text[:40]!a} is not a number from 0 to 999999999")
+    return int(text)
 
 
 OPTIONS: dict[str, Add] = {
@@ -123,16 +136,16 @@ OPTIONS: dict[str, Add] = {
         "--meta", metavar="TEXT", default="", help="shown to operators; 1,024 characters"
     ),
     "pid": lambda p: p.add_argument(
-        "--pid", type=int, help="the process that holds it: its death gives it back"
+        "--pid", type=count, help="the process that holds it: its death gives it back"
     ),
     "ttl": lambda p: p.add_argument("--ttl", type=_seconds, help="1 to 86400 seconds of silence"),
     "file": lambda p: p.add_argument("--file", metavar="F", help="the payload; - is stdin"),
     "priority": lambda p: p.add_argument(
-        "--priority", metavar="N", type=int, default=5, help="0 to 9, 9 first; 5 without it"
+        "--priority", metavar="N", type=count, default=5, help="0 to 9, 9 first; 5 without it"
     ),
-    "level": lambda p: p.add_argument("level", metavar="N", type=int, help="0 to 9, 9 first"),
+    "level": lambda p: p.add_argument("level", metavar="N", type=count, help="0 to 9, 9 first"),
     "max": lambda p: p.add_argument(
-        "--max-waiting", metavar="N", type=int, help="refuse, or wait, while more than N wait"
+        "--max-waiting", metavar="N", type=count, help="refuse, or wait, while more than N wait"
     ),
     "reason": lambda p: p.add_argument("--reason", metavar="TEXT", default=""),
     "reason!": lambda p: p.add_argument("--reason", metavar="TEXT", required=True),
@@ -163,6 +176,9 @@ OPTIONS: dict[str, Add] = {
         "filter", metavar="FILTER", nargs="*", help="owner=web-3 'age>5m' state=stale '!id~tmp'"
     ),
     "follow": lambda p: p.add_argument("--follow", "-f", action="store_true", help="go on"),
+    "last": lambda p: p.add_argument(
+        "--last", "-n", metavar="N", type=count, help="only the last N events"
+    ),
     "every": lambda p: p.add_argument(
         "--every", metavar="S", type=_seconds, help="again and again"
     ),

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from dibs.cli.boards import board_of, place
 from dibs.cli.say import age, fields_of
 from dibs.errors import BadName, DibsError, UnknownId
 from dibs.filters import parse
-from dibs.journal import INTENT, REFUSED, ROTATED, unanswered
+from dibs.journal import INTENT, REFUSED, ROTATED, outcomes, unanswered
 
 if TYPE_CHECKING:
     from dibs.board import Board
@@ -94,20 +97,40 @@ def _evidence(board: Board, task: Task) -> Evidence | None:
 
 
 def log(voice: Voice, args: argparse.Namespace) -> int:
-    """The journal, whole or of one id, and on from there."""
+    """The journal, all of it or of one id or its end, and on from there."""
     board = board_of(args)
-    seen: dict[str, int] = {}
+    seen = board.journal.ends()
+    _warn_of_overlong(voice, board)
+    events: Iterable[Event] = board.journal.oldest_first(args.id, seen)
+    if args.last is not None:
+        events = _last(board.journal.newest_first(args.id, upto=seen), args.last, voice.json)
+    pause = 0.3
     while True:
-        events = board.journal.follow(seen)
-        for event in events if voice.json else unanswered(events):
+        for event in events if voice.json else outcomes(events):
             if args.id in (None, event.id):
                 voice.result(_event(event), event._asdict())
         if not args.follow:
             return 0
-        import sys
-
         sys.stdout.flush()
-        time.sleep(0.3)
+        time.sleep(pause)
+        start = time.monotonic()
+        events = board.journal.follow(seen)
+        pause = max(0.3, 10 * (time.monotonic() - start))
+
+
+def _last(events: Iterator[Event], count: int, raw: bool) -> list[Event]:
+    """The last events of those that come backwards, in their order; so many that are shown."""
+    found: list[Event] = []
+    shown: list[Event] = []
+    while more := list(islice(events, count - len(shown))):
+        found += more
+        shown = found[::-1] if raw else unanswered(found[::-1])
+    return shown
+
+
+def _warn_of_overlong(voice: Voice, board: Board) -> None:
+    for file, size in board.journal.overlong():
+        voice.words(f"{file} has {size >> 20:,} MiB: only its newest part is shown")
 
 
 def status(voice: Voice, args: argparse.Namespace) -> int:

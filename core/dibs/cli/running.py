@@ -36,7 +36,9 @@ def parser() -> argparse.ArgumentParser:
         grammar.OPTIONS[option](parser)
     parser.add_argument("--lock", metavar="NAME", help="hold this named lease instead of a task")
     parser.add_argument("--loop", action="store_true", help="take the next until none is left")
-    parser.add_argument("--jobs", metavar="N", type=int, help="loop, with so many at a time")
+    parser.add_argument(
+        "--jobs", metavar="N", type=grammar.count, help="loop, with so many at a time"
+    )
     parser.add_argument("--log-json", action="store_true", help="numbered events on stderr")
     return parser
 

@@ -1,0 +1,517 @@
+"""Reads the journals of everyone: forwards in a stream, backwards as far as is needed, or on.
+
+Memory is bounded by the pieces that are read at once, not by the length of the files, and no more
+than `MOST` bytes of one file are ever read, so that a foul one of any length ends nothing.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from heapq import heappop, heappush, heapreplace, merge
+from itertools import groupby
+from math import inf
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+from dibs.journal import FOLDER, LONG, ROTATED, Event, aside, current, number, parse, place
+from dibs.rates import LEAST, Rates
+
+if TYPE_CHECKING:
+    from dibs.clock import Clock
+    from dibs.disk import Port, Stat
+
+PIECE = 256 << 10
+"""Read at once: a longer piece would hold up every other thread while it is taken apart."""
+MOST = 4 * LONG
+"""So much of a file is read, the newest part: one that is set aside in time is far shorter."""
+_LINE = 65_536
+_BEHIND = 120
+"""Seconds by which a file's time may lag behind what was written into it, as clients remember."""
+_APART = 5.0
+_SETTLED = 3.0
+"""Seconds after which a folder's time shows every change of it that comes later."""
+_OLDER = 1000
+"""So many older lines in a row end the search for newer ones: a few may have a wrong time."""
+_READS = 3
+_SPARE = 25
+"""The looks at files that no one writes to may take one part in so many of the time."""
+_AT_ONCE = 32 << 20
+"""Bytes of pieces of all files together, where many are read side by side."""
+_NO_JOURNAL = (errno.ENOENT, errno.EINVAL, errno.ELOOP, errno.ENOTDIR, errno.EISDIR)
+"""Answers that mean that nothing was written there: it is gone, or no regular file."""
+_find_lines = re.compile(
+    rb'^\{"at": (\d{1,10}(?:\.\d{1,9})?), "verb": "([a-z-]+)", "id": ".*\}$', re.MULTILINE
+).findall
+
+
+class JournalReader:
+    """The journals of a board, as one process reads them."""
+
+    def __init__(self, port: Port, clock: Clock) -> None:
+        self._port = port
+        self._clock = clock
+        self._listing: tuple[int, list[str]] | None = None
+        self._awake: set[str] = set()
+        self._all_due = 0
+
+    def files(self) -> list[str]:
+        """Every journal file there is; of one boot and mount the oldest first."""
+        try:
+            return self._files()
+        except OSError:
+            return []
+
+    def _files(self) -> list[str]:
+        try:
+            names = self._port.names(FOLDER)
+        except FileNotFoundError:
+            return []
+        return sorted((f"{FOLDER}/{name}" for name in names), key=place)
+
+    def _chains(self, files: Iterable[str]) -> list[_Chain]:
+        return [_Chain(self._port, list(found)) for _, found in groupby(files, current)]
+
+    def oldest_first(
+        self, ident: str | None = None, upto: dict[str, int] | None = None
+    ) -> Iterator[Event]:
+        """All events, or those of one id, as a stream; of the files in `upto` as far as that."""
+        chains = self._chains(self.files() if upto is None else sorted(upto, key=place))
+        piece = max(4096, min(PIECE, _AT_ONCE // max(1, len(chains))))
+        streams = [_placed(chain.events(ident, piece, upto)) for chain in chains]
+        return map(itemgetter(1), merge(*streams, key=itemgetter(0)))
+
+    def newest_first(
+        self,
+        ident: str | None = None,
+        verbs: Collection[str] = (),
+        upto: dict[str, int] | None = None,
+        since: float = 0.0,
+    ) -> Iterator[Event]:
+        """All events, or those of one id or these verbs, each file read only as far as needed.
+
+        A file that was last written before the event that is wanted next is not even opened.
+        """
+        wanted = [_quoted(ident)] if ident is not None else [_quoted(verb) for verb in verbs]
+        chains = self._chains(self.files() if upto is None else sorted(upto, key=place))
+        waiting = [
+            (stat.mtime / 1e9 + _BEHIND, n, chain.back(wanted, upto))
+            for n, chain in enumerate(chains)
+            if (stat := chain.newest()) is not None and stat.mtime / 1e9 + _BEHIND >= since
+        ]
+        waiting.sort()
+        heap: list[tuple[float, int, Event | None, Iterator[tuple[float, Event | None]]]] = []
+        while waiting or heap:
+            while waiting and (not heap or waiting[-1][0] >= -heap[0][0]):
+                _, n, stream = waiting.pop()
+                if (found := next(stream, None)) is not None:
+                    heappush(heap, (-found[0], n, found[1], stream))
+            if not heap:
+                return
+            _, n, event, stream = heap[0]
+            if event is not None and _fits(event, ident, verbs):
+                yield event
+            if (found := next(stream, None)) is not None:
+                heapreplace(heap, (-found[0], n, found[1], stream))
+            else:
+                heappop(heap)
+
+    def read(self, ident: str | None = None) -> list[Event]:
+        """All events, or those of one id, in the order of their times."""
+        return in_order(chain.events(ident, PIECE, None) for chain in self._chains(self.files()))
+
+    def recent(
+        self, since: float, most: int | None = None, upto: dict[str, int] | None = None
+    ) -> list[Event]:
+        """The events since a time, or the last of them, in the order of their times."""
+        found: list[Event] = []
+        older = 0
+        for event in self.newest_first(upto=upto, since=since):
+            older = 0 if event.at >= since else older + 1
+            if older > _OLDER or len(found) == most:
+                break
+            if not older:
+                found.append(event)
+        return found[::-1]
+
+    def rates(self, since: float, upto: dict[str, int] | None = None) -> Rates:
+        """How much happened since a time: read backwards, as far as that time reaches."""
+        rates, found = Rates(), _Reached()
+        try:
+            files = self._files() if upto is None else sorted(upto, key=place)
+        except OSError:
+            files, rates.complete = [], False
+        for chain in self._chains(files):
+            stat = chain.newest()
+            if stat is not None and stat.mtime / 1e9 < since - _BEHIND:
+                found.older = found.older or stat.size > 0
+            else:
+                _count(chain, since, upto, rates, found)
+            rates.complete = rates.complete and not chain.unread
+        rates.begins = found.begins()
+        newest = max((max(s) for s in rates.seconds.values() if s), default=0)
+        if found.cut and newest - max(found.cut) < LEAST:
+            rates.complete = False  # so short a time says nothing of ten minutes
+        return rates
+
+    def follow(self, seen: dict[str, int]) -> list[Event]:
+        """The events written since; `seen` holds how far each file was read and is moved on."""
+        told: dict[str, list[Event]] = {}
+        for _ in range(_READS):
+            files = self._listed()
+            self._awake.update(_move_on(seen, files))
+            again = self._read_on(files, seen, told)
+            if not again:
+                break
+            self._listing = None  # one was set aside since the folder was listed
+        return in_order(told.values())
+
+    def _listed(self) -> list[str]:
+        """The files; the folder is listed again only where its time says that it changed."""
+        try:
+            mtime = self._port.stat(FOLDER).mtime
+            if self._listing is None or self._listing[0] != mtime:
+                files = self._files()
+                settled = mtime / 1e9 < self._clock.about() - _SETTLED
+                self._listing = (mtime, files) if settled else None
+                return files
+        except OSError:
+            return []
+        return self._listing[1]
+
+    def _read_on(
+        self, files: list[str], seen: dict[str, int], told: dict[str, list[Event]]
+    ) -> bool:
+        """Read what was written since; whether a file was set aside meanwhile, and was not read.
+
+        Files that no one writes to are looked at ever more seldom, the more of them there are.
+        """
+        start = self._port.boottime()
+        whole = start >= self._all_due
+        due = files if whole else [f for f in files if f not in seen or f in self._awake]
+        grown: list[str] = []
+        quiet = self._clock.about() - _BEHIND
+        for file in due:
+            try:
+                stat = self._port.stat(file)
+            except OSError:
+                continue
+            if stat.mtime / 1e9 >= quiet:
+                self._awake.add(file)
+            elif whole:
+                self._awake.discard(file)
+            if stat.size != seen.get(file):
+                grown.append(file)
+        if whole:
+            now = self._port.boottime()
+            self._all_due = now + _SPARE * (now - start)
+            self._awake.intersection_update(files)
+        hosts = set(map(current, grown))
+        kin = self._chains(file for file in files if current(file) in hosts) if hosts else ()
+        chains = {chain.files[-1]: chain for chain in kin}
+        moved = [file for file in grown if self._read_one(file, chains.get(file), seen, told)]
+        return bool(moved)
+
+    def _read_one(
+        self, file: str, chain: _Chain | None, seen: dict[str, int], told: dict[str, list[Event]]
+    ) -> bool:
+        """Read on in one file; whether it was set aside meanwhile instead."""
+        start = seen.get(file, 0)
+        try:
+            size = self._port.read(file, 0)[1].size  # as an open file sees it, not a cache
+        except OSError:
+            seen.setdefault(file, 0)  # it is known: no file was set aside under this name
+            return False
+        start = start if start <= size else 0  # else it is another by now, or was cut
+        found: list[Event] = []
+        end = max(start, size - MOST)
+        for reached, lines in _forwards(self._port.read, file, end, PIECE):
+            end = reached
+            found += _parsed(lines)
+        if chain is not None and chain.set_aside():
+            return True  # what was read may be the middle of the file that came after it
+        seen[file] = end
+        told.setdefault(current(file), []).extend(found)
+        return False
+
+    def ends(self) -> dict[str, int]:
+        """How long every file is now: where `follow` begins who wants only what comes."""
+        found = {}
+        for file in self.files():
+            with suppress(OSError):
+                found[file] = self._port.stat(file).size
+        return found
+
+    def torn(self) -> list[str]:
+        """The files whose last line is not whole: somebody died, or is writing now."""
+        torn = []
+        for file in self.files():
+            with suppress(OSError):
+                size = self._port.stat(file).size
+                if size and self._port.read(file, 1, size - 1)[0] not in (b"", b"\n"):
+                    torn.append(file)
+        return torn
+
+    def overlong(self) -> list[tuple[str, int]]:
+        """The files of which only the newest part is read, with their sizes."""
+        found = []
+        for file in self.files():
+            with suppress(OSError):
+                stat = self._port.stat(file)
+                if stat.regular and stat.size > MOST:
+                    found.append((file, stat.size))
+        return found
+
+
+class _Chain:
+    """The files of one boot and mount, also while the last of them is set aside."""
+
+    def __init__(self, port: Port, files: list[str]) -> None:
+        self.files = files
+        self.unread = False
+        """A file could not be read: what it holds is unknown."""
+        self._port = port
+        self._current = current(files[-1])
+        self.cut = files[0] != self._current and number(files[0]) > 1
+        """Older lines than these were written and are not read."""
+        highest = max((number(file) for file in files if file != self._current), default=0)
+        self._next = aside(self._current, highest + 1)
+        self._moved: dict[str, str] = {}
+
+    def set_aside(self) -> bool:
+        """Whether the file that was written to has another name since these were listed."""
+        try:
+            self._port.stat(self._next)
+        except OSError:
+            return False
+        return True
+
+    def newest(self) -> Stat | None:
+        """What is known of the file that was written last."""
+        for file in reversed(self.files):
+            with suppress(OSError):
+                return self._port.stat(file)
+        return None
+
+    def read(self, file: str, limit: int, offset: int = 0) -> tuple[bytes, Stat]:
+        """As a disk reads, under the name that the file has now."""
+        path = self._moved.get(file, file)
+        try:
+            found = self._port.read(path, limit, offset)
+        except FileNotFoundError:
+            if path != self._current or not self.set_aside():
+                raise
+        except OSError as error:
+            self.unread = self.unread or error.errno not in _NO_JOURNAL
+            raise
+        else:
+            if path != self._current or not self.set_aside():
+                return found
+        self._moved[file] = self._next
+        return self._port.read(self._next, limit, offset)
+
+    def events(self, ident: str | None, piece: int, upto: dict[str, int] | None) -> Iterator[Event]:
+        """Its events, or those of one id, as they were written."""
+        wanted = _quoted(ident) if ident is not None else b""
+        for file in self.files:
+            end = self._end(file, upto)
+            for _, lines in _forwards(self.read, file, max(0, end - MOST), piece, end):
+                if wanted in lines:
+                    for event in _parsed(lines, (wanted,)):
+                        if ident in (None, event.id):
+                            yield event
+
+    def back(
+        self, wanted: Sequence[bytes], upto: dict[str, int] | None
+    ) -> Iterator[tuple[float, Event | None]]:
+        """Its events that may be wanted, the newest first, each with its time.
+
+        Also the time alone of what holds none, so that who merges can stop.
+        """
+        at = inf
+        for lines in self.blocks(upto):
+            if not wanted or any(text in lines for text in wanted):
+                for event in reversed(_parsed(lines, wanted)):
+                    at = event.at if event.at - at > _APART else min(at, event.at)
+                    yield at, event
+            elif (first := parse(lines[: lines.find(b"\n")])) is not None:
+                at = first.at if first.at - at > _APART else min(at, first.at)
+                yield at, None
+
+    def blocks(self, upto: dict[str, int] | None) -> Iterator[bytes]:
+        """Its lines in blocks, the newest first."""
+        for file in reversed(self.files):
+            end = self._end(file, upto)
+            start = max(0, end - MOST)
+            yield from _backwards(self.read, file, start, end)
+            self.cut = self.cut or start > 0
+
+    def _end(self, file: str, upto: dict[str, int] | None) -> int:
+        if upto is not None:
+            return upto.get(file, 0)
+        try:
+            return self.read(file, 0)[1].size
+        except OSError:
+            return 0
+
+
+class _Reached:
+    """How far back the journals were seen to reach."""
+
+    def __init__(self) -> None:
+        self.older = False
+        """Some hold lines from before the time that was asked for."""
+        self.firsts: list[float] = []
+        self.cut: list[float] = []
+        """The first lines of those from which older ones were removed."""
+
+    def begins(self) -> float | None:
+        """Since when every event was counted; None where that is all of the time asked for."""
+        if self.cut:
+            return max(self.cut)
+        return None if self.older else min(self.firsts, default=inf)
+
+
+def _count(
+    chain: _Chain, since: float, upto: dict[str, int] | None, rates: Rates, found: _Reached
+) -> None:
+    """Count one chain's events since a time, and find out how far back it reaches."""
+    first: tuple[float, str] | None = None
+    for block in chain.blocks(upto):
+        lines = _times(block)
+        new = 0
+        for at, verb in lines:
+            if at >= since:
+                rates.note(verb, at)
+                new += 1
+        found.older = found.older or new < len(lines)
+        if lines and not new:
+            return
+        first = lines[0] if lines else first
+    if first is None:
+        rates.complete = rates.complete and not chain.cut
+    else:
+        (found.cut if chain.cut or first[1] == ROTATED else found.firsts).append(first[0])
+
+
+def _times(lines: bytes) -> list[tuple[float, str]]:
+    """The time and the verb of each line; without parsing them where they are as dibs writes."""
+    found = _find_lines(lines)
+    if len(found) == lines.count(b"\n"):
+        return [(float(at), verb.decode()) for at, verb in found]
+    return [(event.at, event.verb) for event in _parsed(lines)]
+
+
+def _forwards(
+    read: Callable[[str, int, int], tuple[bytes, Stat]],
+    file: str,
+    start: int,
+    piece: int,
+    upto: float = inf,
+) -> Iterator[tuple[int, bytes]]:
+    """Blocks of whole lines with where each ends; a line that is too long is passed over.
+
+    The line that a start other than 0 lies in the middle of is the caller's own affair.
+    """
+    at, rest, foul = start, b"", False
+    while at + len(rest) < upto:
+        got = _bytes(read, file, int(min(piece, upto - at - len(rest))), at + len(rest))
+        if not got:
+            return
+        lines, newline, rest = (rest + got).rpartition(b"\n")
+        if newline:
+            at += len(lines) + 1
+            if foul:
+                lines, foul = lines.partition(b"\n")[2], False
+            yield at, lines + b"\n"
+        if len(rest) > _LINE:  # it is passed over as it comes, however long it grows
+            at, rest, foul = at + len(rest), b"", True
+            yield at, b""
+
+
+def _backwards(
+    read: Callable[[str, int, int], tuple[bytes, Stat]], file: str, start: int, end: int
+) -> Iterator[bytes]:
+    """Blocks of whole lines from the end on; what has no line break, or is too long, is none."""
+    rest, foul = b"", True  # what follows the last line break is torn
+    while end > start:
+        size = min(PIECE, end - start)
+        end -= size
+        got = _bytes(read, file, size, end)
+        if foul:
+            got = got[: got.rfind(b"\n") + 1]
+            foul = not got
+        if end:
+            head, newline, lines = (got + rest).partition(b"\n")
+            rest = head + newline
+            if len(rest) > _LINE:
+                rest, foul = b"", True
+        else:
+            lines = got + rest
+        if lines:
+            yield lines
+
+
+def _bytes(
+    read: Callable[[str, int, int], tuple[bytes, Stat]], file: str, size: int, offset: int
+) -> bytes:
+    try:
+        return read(file, size, offset)[0]
+    except OSError:
+        return b""
+
+
+def _parsed(lines: bytes, wanted: Sequence[bytes] = ()) -> list[Event]:
+    """The events in lines, or in those that hold something that is wanted."""
+    found = []
+    for line in lines.split(b"\n"):
+        if line and len(line) <= _LINE and (not wanted or any(text in line for text in wanted)):
+            event = parse(line)
+            if event is not None:
+                found.append(event)
+    return found
+
+
+def _fits(event: Event, ident: str | None, verbs: Collection[str]) -> bool:
+    return ident in (None, event.id) and (not verbs or event.verb in verbs)
+
+
+def _quoted(text: str) -> bytes:
+    """The text as it stands in a line."""
+    return json.dumps(text).encode()
+
+
+def _move_on(seen: dict[str, int], files: Sequence[str]) -> list[str]:
+    """Let the files that were set aside go on from where they were read under their old names."""
+    moved = []
+    new = [file for file in files if file not in seen]
+    for chain, found in groupby(new, current):
+        first = next(found)
+        if first == chain or chain not in seen:
+            continue
+        known = max((number(file) for file in seen if file != chain == current(file)), default=0)
+        end = seen.pop(chain)
+        if number(first) == known + 1:  # else it is among those that were removed
+            seen[first] = end
+            moved.append(first)
+    return moved
+
+
+def _placed(events: Iterable[Event]) -> Iterator[tuple[float, Event]]:
+    """The events of one file with the times by which they are merged, which keep their order.
+
+    Each process reckons the time by itself: where the clock is coarse, seconds apart.
+    """
+    at = 0.0
+    for event in events:
+        at = event.at if at - event.at > _APART else max(at, event.at)
+        yield at, event
+
+
+def in_order(told: Iterable[Iterable[Event]]) -> list[Event]:
+    """The events of several files by their times, those of one in the order of its lines."""
+    placed = [entry for events in told for entry in _placed(events)]
+    return [event for _, event in sorted(placed, key=itemgetter(0))]

@@ -1,0 +1,337 @@
+"""Journals that are long, many or foul: what is read of them, and how much of it at once."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import dibs
+from dibs import journal_reader
+from dibs.cli.stats import gather
+from dibs.disk import Stat
+from dibs.journal import INTENT, Event, _line, outcomes, unanswered
+from dibs.rates import WINDOW, Rates
+from dibs.store import Store
+from tests.core.test_cli import Command
+from tests.core.test_journal import Counted
+from tests.core.tools import Place, settle
+
+SPARSE = 1 << 40
+
+
+@pytest.fixture
+def command(scratch: Path) -> Command:
+    path = scratch / "board"
+    settle(path)
+    dibs.open(path, create=True)
+    return Command(path)
+
+
+def event(at: float, verb: str, ident: str = "x") -> Event:
+    return Event(
+        round(at, 3), verb, ident, f"{ident}.f1.w-0123456789.claimed", "", "worker-7@web-3"
+    )
+
+
+def written(board: Path, file: str, *events: Event) -> Path:
+    """A journal of another host that holds these."""
+    folder = board / ".dibs/journal"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / file).write_bytes(b"".join(map(_line, events)))
+    return folder / file
+
+
+def sparse(board: Path) -> Path:
+    """A journal as long as a disk, in which there is nothing."""
+    path = written(board, "web-9-aa.jsonl")
+    os.truncate(path, SPARSE)
+    return path
+
+
+def said(command: Command, *argv: str, code: int = 0) -> str:
+    """What a verb prints on stderr."""
+    done = command.run(*argv)
+    assert done.returncode == code
+    return done.stderr.decode()
+
+
+# Rates
+
+
+def test_every_event_of_the_ten_minutes_counts_however_long_the_journal_is(
+    command: Command,
+) -> None:
+    now = time.time()
+    fails = [event(now - WINDOW + 5 + n / 100, "fail") for n in range(51)]
+    dones = [event(now - WINDOW + 6 + n * 0.0148, "done", f"t-{n}") for n in range(40_000)]
+    path = written(command.path, "web-1-aa.jsonl", event(now - 5000, "add"), *fails, *dones)
+    assert path.stat().st_size > 5 << 20
+    figures = gather(dibs.open(command.path))
+    assert figures.values["dones/min"] == pytest.approx(4000)
+    assert figures.values["fails/min"] == pytest.approx(5.1)
+    assert figures.complete
+    assert "fails/min>=5 holds" in said(command, "stats", "--fail-if", "fails/min>=5", code=6)
+
+
+def test_what_another_implementation_wrote_counts_as_well(place: Place) -> None:
+    now = time.time()
+    path = written(place.path, "web-1-aa.jsonl", event(now - 5000, "add"))
+    with path.open("ab") as file:
+        file.write(b'{"verb":"done","at":%d,"id":"x"}\n' % now)
+        file.write(b'torn {"at": \n' + _line(event(now, "done")) + b'{"at": 1, "ver')
+    assert gather(place.board).values["dones/min"] == pytest.approx(0.2)
+
+
+def test_a_rate_is_taken_over_the_time_that_the_journals_reach_back(place: Place) -> None:
+    now = time.time()
+    events = [event(now - 120 + n, "done") for n in range(120)]
+    path = written(place.path, "web-1-aa.jsonl", *events)
+    assert gather(place.board).values["dones/min"] == pytest.approx(60, rel=0.1)
+    written(place.path, "web-2-bb.jsonl", event(now - 5000, "add"))
+    assert gather(place.board).values["dones/min"] == pytest.approx(12, rel=0.1)
+    path.rename(path.with_name("web-1-aa.7.jsonl"))  # older ones were removed
+    figures = gather(place.board)
+    assert figures.values["dones/min"] == pytest.approx(60, rel=0.1)
+    assert figures.complete
+
+
+def test_a_rate_slides_and_does_not_jump_where_a_minute_ends() -> None:
+    rates = Rates()
+    for second in range(3000):
+        rates.note("done", 6000.0 + second)
+    found = {rates.per_minute("dones", 8000.0 + step / 10) for step in range(1300)}
+    assert max(found) - min(found) <= 0.11
+
+
+def test_an_alarm_rings_where_the_true_rate_cannot_be_known(command: Command) -> None:
+    sparse(command.path)
+    figures = gather(dibs.open(command.path))
+    assert not figures.complete
+    for alarm in ("fails/min>=5", "fails/min>5", "dones/min<1", "dones/min=7", "dones/min<=0"):
+        told = said(command, "stats", "--fail-if", alarm, code=6)
+        assert f"{alarm} may hold: at least 0" in told
+        assert "the rates are lower bounds" in told
+    for certain in ("dones/min<0", "available>0", "failed=1"):
+        assert "holds" not in said(command, "stats", "--fail-if", certain)
+    assert "dones/min    ≥ 0" in command("stats")
+    assert '"complete": false' in command("--json", "stats")
+    assert "dibs_events_complete{" in command("stats", "--prometheus")
+
+
+def test_a_journal_that_may_not_be_read_makes_every_rate_a_lower_bound(place: Place) -> None:
+    board, port = place.another()
+    place.board.add("x")
+
+    def denied(path: str) -> None:
+        if path.startswith(".dibs/journal/"):
+            raise PermissionError(13, "Permission denied", path)
+
+    assert gather(board).complete
+    port.before["read"] = denied
+    assert not gather(board).complete
+
+
+# Foul files
+
+
+def test_a_file_as_long_as_a_disk_holds_up_no_verb(command: Command) -> None:
+    board = dibs.open(command.path)
+    task = board.add("x")
+    board.park(task.name, "later", by="ada@desk")
+    path = sparse(command.path)
+    with path.open("ab") as file:
+        file.write(b"\n" + _line(event(time.time(), "done", "y")))
+    assert "'park'" not in command("show", "x")
+    assert "park" in command("log", "x")
+    assert "the park of 'x'" in command("undo", code=2)
+    assert "done" in command("log", "y")
+    assert "1,048,576 MiB: only its newest part is shown" in said(command, "log", "-n", "1")
+    assert [f.name for f in board.check() if "MiB" in f.text] == [".dibs/journal/web-9-aa.jsonl"]
+    seen: dict[str, int] = {}
+    assert len(board.journal.follow(seen)) == 4
+    assert board.journal.follow(seen) == []
+    assert len(board.journal.recent(0)) == 4
+
+
+@pytest.mark.parametrize("length", [10, 70_000, 300_000, 600_000])
+@pytest.mark.parametrize("end", [b"", b"\n", b"torn"])
+def test_the_same_lines_are_read_forwards_and_backwards(
+    place: Place, length: int, end: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [_line(event(100.0 + n, "done", f"t-{n}" * (1 + n % 7))) for n in range(60)]
+    lines[20:20] = [b"z" * length + b"\n", b"\n\n"]
+    lines[40:40] = [b"y" * length + b"\n"]
+    path = written(place.path, "web-1-aa.jsonl")
+    path.write_bytes(b"".join(lines) + end)
+    for piece in (100, 4096, 256 << 10):
+        monkeypatch.setattr(journal_reader, "PIECE", piece)
+        journal = dibs.open(place.path).journal
+        there = list(journal.oldest_first())
+        assert [e.at for e in there] == [100.0 + n for n in range(60)]
+        assert list(journal.newest_first())[::-1] == there
+        assert journal.read() == journal.follow({}) == there
+
+
+# Only as much as is needed
+
+
+def test_the_last_events_of_an_id_are_found_at_the_end_of_long_journals(place: Place) -> None:
+    for host in range(4):
+        events = [event(1e6 + n, "done", f"t-{n}") for n in range(20_000)]
+        path = written(place.path, f"web-{host}-aa.jsonl", *events)
+        os.utime(path, (1e6 + 20_000, 1e6 + 20_000))
+    place.board.add("x")
+    disk = Counted(str(place.path))
+    journal = Store(disk, dibs.this_host()).journal
+    assert next(journal.newest_first("x")).verb == "add"
+    assert disk.read_bytes < 10_000
+    assert next(journal.newest_first("t-19999")).at == 1e6 + 19_999
+    assert disk.read_bytes < 4 * journal_reader.PIECE + 10_000
+    assert next(journal.newest_first("t-10", ("done",))).at == 1e6 + 10
+
+
+def test_the_last_events_are_those_of_all_hosts_by_their_times(place: Place) -> None:
+    for host in range(3):
+        written(
+            place.path,
+            f"web-{host}-aa.jsonl",
+            *(event(100 + 3 * n + host, "done") for n in range(500)),
+        )
+    found = [e.at for e in place.board.journal.newest_first()]
+    assert found == [100.0 + n for n in range(1500)][::-1]
+    assert [e.at for e in place.board.journal.recent(1000, 20)] == found[:20][::-1]
+
+
+def test_a_log_ends_with_so_many_lines_as_are_asked_for(command: Command) -> None:
+    board = dibs.open(command.path)
+    for name in "abcd":
+        board.park(board.add(name).name, "later", by="ada@desk")
+    assert [line.split()[1:3] for line in command("log", "-n", "3").splitlines()] == [
+        ["park", "c"], ["add", "d"], ["park", "d"],
+    ]  # fmt: skip
+    assert len(command("--json", "log", "--last", "3").splitlines()) == 3
+    assert command("log", "b", "-n", "1").split()[1] == "park"
+    assert command("log", "-n", "0") == ""
+    assert len(command("log", "-n", "999").splitlines()) == 8
+
+
+def test_a_stream_holds_back_what_follows_an_intent_and_no_more_than_that() -> None:
+    chance = random.Random(7)
+    verbs = [INTENT, "park", "refused", "done", INTENT, "not-done"]
+    for _ in range(200):
+        events = [
+            Event(float(n), chance.choice(verbs), "x", chance.choice("ab"), "", chance.choice("cd"))
+            for n in range(chance.randrange(40))
+        ]
+        assert list(outcomes(events)) == _answered_in_two_looks(events) == unanswered(events)
+    crash = Event(0.0, INTENT, "x", "a", "", "c")
+    taken = 0
+
+    def endless() -> object:
+        nonlocal taken
+        yield crash
+        while True:
+            taken += 1
+            yield Event(float(taken), "done", "y", "b", "", "d")
+
+    assert next(outcomes(endless(), 100)) == crash  # type: ignore[arg-type]
+    assert taken < 110
+
+
+def _answered_in_two_looks(events: list[Event]) -> list[Event]:
+    """The same, reckoned by looking ahead from each intent."""
+    left = []
+    for n, one in enumerate(events):
+        key = one.src, one.by
+        later = (e for e in events[n + 1 :] if (e.src, e.by) == key and e.verb != "refused")
+        if one.verb != INTENT or next(later, one).verb == INTENT:
+            left.append(one)
+    return left
+
+
+def test_the_log_of_a_long_journal_is_a_stream(command: Command, scratch: Path) -> None:
+    small = scratch / "small"
+    settle(small)
+    for path, count in ((small, 100), (command.path, 60_000)):
+        written(path, "web-1-aa.jsonl", *(event(1000 + n, "done", f"t-{n}") for n in range(count)))
+
+    def memory(path: Path, *argv: str) -> int:
+        code = (
+            "import sys; from dibs.cli import main; main(sys.argv[1:])\n"
+            "print(open('/proc/self/status').read().split('VmHWM:')[1].split()[0], file=sys.stderr)"
+        )
+        line = [sys.executable, "-c", code, "-d", str(path), *argv]
+        out = subprocess.DEVNULL
+        done = subprocess.run(line, env=command.env, stdout=out, stderr=subprocess.PIPE)
+        return int(done.stderr.split()[-1])
+
+    for argv in (["log"], ["--json", "log"], ["log", "t-9"], ["undo"]):
+        assert memory(command.path, *argv) < 1.7 * memory(small, *argv), argv
+
+
+# Many files
+
+
+class Looks(Counted):
+    """A disk that counts the looks at journals."""
+
+    looks = 0
+
+    def stat(self, path: str) -> Stat:
+        self.looks += path.startswith(".dibs/journal/")
+        return super().stat(path)
+
+
+def test_files_that_no_one_writes_to_cost_a_follower_little_and_are_heard_when_they_wake(
+    place: Place,
+) -> None:
+    for host in range(1500):
+        path = written(place.path, f"web-{host}-aa.jsonl", event(1000 + host, "done"))
+        os.utime(path, (1000 + host, 1000 + host))
+    place.board.add("x")
+    disk = Looks(str(place.path))
+    journal = Store(disk, dibs.this_host()).journal
+    seen = journal.ends()
+    journal.follow(seen)
+    disk.looks = 0
+    place.board.add("y")
+    assert [e.id for e in journal.follow(seen)] == ["y"]
+    assert disk.looks < 50
+    with (place.path / ".dibs/journal/web-7-aa.jsonl").open("ab") as file:
+        file.write(_line(event(time.time(), "done", "awake")))
+    heard: list[Event] = []
+    until = time.monotonic() + 30
+    while not heard and time.monotonic() < until:
+        heard = journal.follow(seen)
+    assert [e.id for e in heard] == ["awake"]
+
+
+def test_a_follower_reads_a_file_that_was_removed_and_begun_again(place: Place) -> None:
+    place.board.add("first")
+    place.board.add("second")
+    seen = place.board.journal.ends()
+    (ours,) = (place.path / ".dibs/journal").iterdir()
+    ours.write_bytes(_line(event(time.time(), "done", "anew")))
+    assert [e.id for e in place.board.journal.follow(seen)] == ["anew"]
+
+
+def test_a_stream_goes_on_in_a_file_that_is_set_aside_while_it_is_read(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_reader, "PIECE", 500)
+    path = written(
+        place.path, "web-1-aa.jsonl", *(event(100 + n, "done", f"t-{n}") for n in range(50))
+    )
+    for stream in (place.board.journal.oldest_first(), place.board.journal.newest_first()):
+        found = [next(stream)]
+        path.rename(path.with_name("web-1-aa.1.jsonl"))
+        path.write_bytes(b"".join(_line(event(900 + n, "add", "later")) for n in range(90)))
+        found += stream
+        assert sorted(e.at for e in found if e.verb == "done") == [100.0 + n for n in range(50)]
+        path.with_name("web-1-aa.1.jsonl").rename(path)
