@@ -13,6 +13,8 @@ import pytest
 
 import dibs
 from dibs.board import open as open_board
+from dibs.disk import Disk
+from dibs.upgrading import upgrade
 from tests.core.library import Fleet
 from tests.core.test_cli import Command
 from tests.core.tools import Place
@@ -115,3 +117,120 @@ def test_the_first_step_in_a_plain_directory_decides_its_format(fleet: Fleet) ->
     (fleet.path / "x.available").touch()
     assert fleet.run("claim_task x").returncode == 0
     assert (fleet.path / ".dibs/claims").is_file()
+
+
+def old_board(old: Path, board: Path) -> None:
+    """A board of format 1 with a task in every state, a free lock and settings of its own."""
+    board.mkdir()
+    for ident in ("wait", "over", "sunk"):
+        assert run_old(old, board, "add", ident).returncode == 0
+    settings = board / ".dibs/board.toml"
+    settings.write_bytes(b"# ours\nformat = 1\nttl = 33\n")
+    for ident, verb in (("over", "done"), ("sunk", "park")):
+        claim = run_old(old, board, "claim", ident, "--owner", "me").stdout.strip()
+        reason = ["--reason", "why"] if verb == "park" else []
+        assert run_old(old, board, verb, claim, *reason).returncode == 0
+    for _ in range(3):
+        lease = run_old(old, board, "acquire", "door").stdout.strip()
+        assert run_old(old, board, "release", lease).returncode == 0
+
+
+def test_an_upgrade_keeps_every_task_lock_fence_and_setting(old: Path, scratch: Path) -> None:
+    board = scratch / "old"
+    old_board(old, board)
+    command = Command(board)
+    assert command("upgrade").endswith("has format 2 now")
+    assert (board / ".dibs/board.toml").read_bytes() == b"# ours\nformat = 2\nttl = 33\n"
+    found = dibs.open(board)
+    states = {task.id: (task.state, task.fence) for task in found.snapshot().tasks.values()}
+    assert states == {
+        "wait": ("available", 0),
+        "over": ("done", 1),
+        "sunk": ("failed", 1),
+        "door": ("free", 3),
+    }
+    assert (found.settings.ttl, found.check()) == (33, [])
+    assert found.acquire("door").fence == 4
+    with pytest.raises(dibs.Exists):
+        found.add("over")
+    assert command("upgrade").endswith("has format 2 already")
+    assert run_old(old, board, "ls").returncode == 1
+
+
+def test_an_upgrade_is_refused_while_anything_is_held(old: Path, scratch: Path) -> None:
+    board = scratch / "old"
+    old_board(old, board)
+    claim = run_old(old, board, "claim", "wait", "--owner", "me").stdout.strip()
+    before = contents(board)
+    assert f"{claim}.claimed" in Command(board)("upgrade", code=3)
+    assert contents(board) == before
+    assert run_old(old, board, "done", claim).returncode == 0
+    Command(board)("upgrade")
+
+
+@pytest.mark.parametrize("call", ["rename", "mkdir", "create", "rmdir"])
+def test_an_upgrade_that_was_stopped_goes_on(
+    old: Path, scratch: Path, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    board = scratch / "old"
+    old_board(old, board)
+    owner = os if call == "rmdir" else Disk
+    real, left = getattr(owner, call), [0]
+
+    class Killed(BaseException):
+        pass
+
+    def dying(*args: object, **words: object) -> object:
+        left[0] -= 1
+        if left[0] == 0:
+            raise Killed
+        return real(*args, **words)
+
+    monkeypatch.setattr(owner, call, dying)
+    for count in range(1, 20):
+        left[0] = count
+        try:
+            upgrade(str(board))
+            break
+        except Killed:
+            continue
+    left[0] = 0
+    found = dibs.open(board)
+    assert found.check() == []
+    assert {task.id for task in found.snapshot().tasks.values()} == {"wait", "over", "sunk", "door"}
+    assert found.acquire("door").fence == 4
+
+
+RUNNING = """
+import sys, dibs
+board = dibs.open(sys.argv[1])
+board.claim("wait").release()
+print("ready", flush=True)
+sys.stdin.readline()
+try:
+    board.claim("wait")
+    print("claimed")
+except dibs.DibsError as error:
+    print(type(error).__name__)
+"""
+
+
+def test_a_running_program_of_format_1_gets_no_claim_after_the_upgrade(
+    old: Path, scratch: Path
+) -> None:
+    board = scratch / "old"
+    old_board(old, board)
+    with subprocess.Popen(
+        [sys.executable, "-c", RUNNING, str(board)],
+        env=os.environ | {"PYTHONPATH": str(old)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "ready\n"
+        assert upgrade(str(board))
+        told, _ = running.communicate("go on\n", timeout=60)
+    assert told in ("StorageError\n", "NotABoard\n")
+    (task,) = dibs.open(board).find("wait")
+    assert (task.state, task.fence) == ("available", 2)

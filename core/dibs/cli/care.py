@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from dibs.cli.boards import board_of, say_task
+from dibs.cli.boards import board_of, place, say_task
 from dibs.errors import BadName
 
 if TYPE_CHECKING:
@@ -110,4 +110,17 @@ def forget(voice: Voice, args: argparse.Namespace) -> int:
     board_of(args).forget(args.id)
     if voice.json:
         voice.result("", {"status": "forgotten", "id": args.id})
+    return 0
+
+
+def upgrade(voice: Voice, args: argparse.Namespace) -> int:
+    """Make a board of format 1 one of format 2, while nothing on it is held."""
+    from dibs.settings import FORMAT
+    from dibs.upgrading import upgrade
+
+    path = place(args)
+    status = "upgraded" if upgrade(path) else "current"
+    board_of(args)
+    words = f"{path} has format {FORMAT}" + (" now" if status == "upgraded" else " already")
+    voice.result(words, {"status": status, "board": path, "format": FORMAT})
     return 0

@@ -75,6 +75,7 @@ VERBS = {
     "check": Verb("care", "care:check", "repair probe peer", "find what is half done or nobody's"),
     "purge": Verb("care", "care:purge", "done! older!", "remove the payloads of done tasks"),
     "forget": Verb("care", "care:forget", "id", "free the id of a task that is gone"),
+    "upgrade": Verb("care", "care:upgrade", "", "make a board of format 1 one of format 2"),
     "paths": Verb("care", "look:paths", "", "where everything lies"),
     "completion": Verb("care", "complete:completion", "shell", "shell completion"),
 }
