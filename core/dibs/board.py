@@ -104,13 +104,14 @@ class Board:
         owner: str | None = None,
         ttl: float | None = None,
         metadata: str = "",
-        process: Process | None = None,
+        process: Process | int | None = None,
     ) -> Claim | None:
         """Take the next task, or that one; None when nothing waits, `Held` when somebody has it.
 
         A task that cannot be claimed is passed over; named, it is `Unclaimable` and says why.
 
-        `process` says that this very process holds the claim: its death then gives it back.
+        `process` is the process that holds the claim, such as `os.getpid()`: its end gives the
+        claim back at once.
         """
         terms = Terms(self._store, owner, ttl, metadata, process)
         self._store.ready()
@@ -135,7 +136,7 @@ class Board:
         name: str = "",
         ttl: float | None = None,
         metadata: str = "",
-        process: Process | None = None,
+        process: Process | int | None = None,
     ) -> Claim:
         """Take one's own claim or lease anew; the old self is void from then on."""
         terms = Terms(self._store, owner, ttl, metadata, process)
@@ -151,7 +152,7 @@ class Board:
         owner: str | None = None,
         ttl: float | None = None,
         metadata: str = "",
-        process: Process | None = None,
+        process: Process | int | None = None,
     ) -> Claim:
         """Get a lock by its name, made on first use; `Held` when somebody has it."""
         terms = Terms(self._store, owner, ttl, metadata, process)

@@ -50,13 +50,13 @@ class Terms:
         owner: str | None = None,
         ttl: float | None = None,
         metadata: str = "",
-        process: Process | None = None,
+        process: Process | int | None = None,
     ) -> None:
         self.owner = owner if owner is not None else store.host.name
         self.folded = names.fold_owner(self.owner)
         self.ttl = check_ttl(ttl) if ttl is not None else store.settings.ttl
         self.metadata = names.check_metadata(metadata)
-        self.process = process
+        self.process = store.host.holder(process) if process is not None else None
 
     def record(self, store: Store) -> Record:
         """What the claim's record will say."""

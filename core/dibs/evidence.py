@@ -129,7 +129,7 @@ def _process(host: Host, facts: Facts, now: Sample, gone: bool | None) -> Proof:
     if not gone:
         return Proof("process", f"{what} is running on this host", 1)
     other = host.process(process.pid)
-    used = other is not None and other.start >= 0 and other.start != process.start
+    used = other is not None and other.start != process.start
     again = ""
     if other is not None and used:
         began = _begun(other, now).removesuffix(", ")

@@ -147,8 +147,9 @@ def test_a_number_that_another_process_has_by_now_proves_the_end(place: Place) -
 )
 def test_a_process_elsewhere_is_not_known_here(place: Place, field: str, words: str) -> None:
     elsewhere = dibs.this_host()._replace(**{field: "elsewhere"})
-    process = elsewhere.process(os.getpid())
+    process = dibs.this_host().process(os.getpid())
     assert process is not None
+    process = process._replace(host=elsewhere.name, boot=elsewhere.boot, pidns=elsewhere.pidns)
     board, _ = place.another(elsewhere)
     board.add("x")
     claim = board.claim("x", process=process._replace(start=process.start - 1))

@@ -235,8 +235,9 @@ def test_a_process_elsewhere_is_never_judged_dead(place: Place, field: str) -> N
     elsewhere = dibs.this_host()._replace(**{field: "elsewhere"})
     board, _ = place.another(elsewhere)
     board.add("x")
-    process = elsewhere.process(1)
+    process = dibs.this_host().process(1)
     assert process is not None
+    process = process._replace(host=elsewhere.name, boot=elsewhere.boot, pidns=elsewhere.pidns)
     assert board.claim("x", process=process._replace(start=process.start + 1)) is not None
     assert place.board.reap().given_back == ()
 

@@ -12,7 +12,6 @@ from dibs.place import located
 if TYPE_CHECKING:
     from dibs.claims import Claim
     from dibs.cli.say import Voice
-    from dibs.host import Process
     from dibs.names import Task
 
 
@@ -27,16 +26,6 @@ def place(args: argparse.Namespace) -> str:
     if not given:
         raise BadName("the path of the board is empty: -d takes a directory")
     return located(given)
-
-
-def process_of(board: Board, pid: int | None) -> Process | None:
-    """The process that holds a claim, if one was named."""
-    if pid is None:
-        return None
-    process = board.host.process(pid)
-    if process is None:
-        raise BadName(f"there is no process {pid} on this host")
-    return process
 
 
 def say_claim(voice: Voice, status: str, claim: Claim) -> None:

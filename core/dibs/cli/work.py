@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dibs.cli.boards import board_of, process_of, say_claim, say_task
+from dibs.cli.boards import board_of, say_claim, say_task
 from dibs.errors import Held
 
 if TYPE_CHECKING:
@@ -119,5 +119,5 @@ def _terms(board: Board, args: argparse.Namespace) -> dict[str, Any]:
         "owner": args.owner,
         "ttl": args.ttl,
         "metadata": args.meta,
-        "process": process_of(board, args.pid),
+        "process": args.pid,
     }

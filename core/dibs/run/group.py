@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from dibs.clock import SECOND
 from dibs.errors import StorageError
+from dibs.host import FOREIGN_PROC, has_ended, proc_is_own, user_name
 
 CLAIM = "DIBS_CLAIM"
 WITHIN = "DIBS_WITHIN"
@@ -71,13 +72,8 @@ def unmarked() -> dict[str, str]:
 
 def check() -> None:
     """Refuse to run what could not be ended."""
-    own = ""
-    with suppress(OSError):
-        own = os.readlink("/proc/self")
-    if own != str(os.getpid()):  # none, or that of another pid namespace
-        raise StorageError(
-            "dibs run finds its processes in /proc, which is not ours or not there: mount it"
-        )
+    if not proc_is_own():
+        raise StorageError(FOREIGN_PROC.format(what="dibs run finds its processes"))
 
 
 def born(pid: int | str) -> int:
@@ -144,8 +140,6 @@ def shown(pids: Iterable[int]) -> str:
 
 
 def _described(pid: int) -> str:
-    from dibs.host import user_name
-
     name, owner = "?", "?"
     with suppress(OSError):
         owner = user_name(os.stat(f"/proc/{pid}").st_uid)
@@ -175,15 +169,26 @@ def _send(pid: int, work: Work, numbers: tuple[signal.Signals, ...]) -> None:
 def _belongs(pid: int, work: Work) -> bool:
     with suppress(OSError, IndexError, ValueError):
         stat = _stat(pid)
-        if stat[_STATE] in (b"Z", b"X"):
+        if has_ended(stat):
             return False
         if work.pgid and (int(stat[_GROUP]), int(stat[_SESSION])) == (work.pgid, work.session):
             return True
         if int(stat[_BORN]) < work.since:
             return False
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            return _marked(file.read().split(b"\0"), work.claim.encode())
+        return _marked(_environment(pid, stat).split(b"\0"), work.claim.encode())
     return False
+
+
+def _environment(pid: int, stat: list[bytes]) -> bytes:
+    """What a process was started with; of one whose first thread has ended, from another."""
+    paths = [f"/proc/{pid}/environ"]
+    if stat[_STATE] == b"Z":
+        paths = [f"/proc/{pid}/task/{thread}/environ" for thread in os.listdir(f"/proc/{pid}/task")]
+    found = b""
+    for path in paths:
+        with suppress(OSError), open(path, "rb") as file:
+            found = found or file.read()
+    return found
 
 
 def _stat(pid: int | str) -> list[bytes]:
