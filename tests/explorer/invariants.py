@@ -335,7 +335,7 @@ class Law:
 
     def _resting(self, history: History, path: str, ids: dict[str, str]) -> str | None:
         """Why a path may not be there when all is quiet."""
-        for folder in ("claims", "new", "aside", "looks"):
+        for folder in ("records", "new", "aside", "looks"):
             if path.startswith(f".dibs/{folder}/") and not path.startswith(".dibs/looks/+"):
                 return f"{path} is left over"
         task = read(path)

@@ -10,6 +10,7 @@ from pathlib import Path
 import dibs
 from dibs import names
 from dibs.names import DONE, FAILED, Task
+from dibs.store import ASIDE, NEW, RECORDS
 from tests.stress.syscalls.boards import PAYLOADS
 from tests.stress.syscalls.later import later
 from tests.stress.syscalls.scenarios import AGED, Scenario
@@ -117,9 +118,9 @@ def _payloads(scenario: Scenario, path: Path, run: Run) -> Iterator[str]:
 
 
 def _litter(path: Path) -> Iterator[str]:
-    for folder in ("claims", "new", "aside"):
-        for name in os.listdir(path / ".dibs" / folder):
-            yield f"litter: .dibs/{folder}/{re.sub(r'[0-9A-F]{10}', 'NONCE', name)}"
+    for folder in (RECORDS, NEW, ASIDE):
+        for name in os.listdir(path / folder):
+            yield f"litter: {folder}/{re.sub(r'[0-9A-F]{10}', 'NONCE', name)}"
     for name in os.listdir(path / ".dibs/witness"):
         if "." in name:
             yield "litter: a half-written witness"
