@@ -37,15 +37,25 @@ dibs_nl='
 '
 dibs_host=$(command uname -n) dibs_gid=$(command id -g)
 dibs_host=${dibs_host:-localhost}
-# One witness and one journal per host, boot and device, named as dibs names them.
+# What rests on this boot's clock goes by it and its time namespace, as with dibs, and not by the host's
+# name; where the boot id is hidden nothing is shared, and the journal alone goes by that name.
 dibs_tag=$(
-  unset -v b e
+  unset -v b
   LC_ALL=C
-  read -r b < /proc/sys/kernel/random/boot_id
-  b=$(printf %s "$b$(command readlink /proc/self/ns/time)" | command tr -dc 'A-Za-z0-9')
-  e=${b#????????????????????????????????}
-  while [ ${#e} -gt 12 ]; do e=${e#?}; done
-  printf '%s-%s%s' "$(printf %.60s "$dibs_host" | command tr -c 'A-Za-z0-9' -)" "${b%"${b#????????}"}" "$e"
+  { read -r b < /proc/sys/kernel/random/boot_id; } 2> /dev/null && [ "$b" ] || exit 0
+  printf %.64s "$(printf %s "$b$(command readlink /proc/self/ns/time)" | command tr -dc 'A-Za-z0-9')"
+)
+dibs_key=${dibs_tag:-$(command od -An -N8 -tx1 /dev/urandom | command tr -dc '0-9a-f')}
+dibs_named=${dibs_tag:-$(printf %.60s "$dibs_host" | command tr -c 'A-Za-z0-9' -)}
+dibs_salt=$(
+  set +euf
+  unset IFS
+  unset -v b salt
+  salt=0
+  for b in $(printf %s "$dibs_host $$ $(command date +%s%N 2> /dev/null)" | command od -An -v -tu1); do
+    salt=$(((salt * 31 + b) & 4294967295))
+  done
+  printf %s "$salt"
 )
 case $(command mv --help 2>&1) in *--no-target-directory* | *-[fin]*T]*) dibs_T=-T ;; *) dibs_T= ;; esac
 
@@ -152,11 +162,12 @@ dibs_die() { dibs_code=$1; shift; dibs_say "$*"; exit "$dibs_code"; }
 
 # Frees a subshell of what its caller made of the short names used here, and of bash's own turns.
 dibs_fresh() {
-  unset -v a after age attempts b beat beaten before begun boot chance claim code ctime_moves cttl dst \
-    durability e eid err f fence folded folder form found fuzz group here how hush i id judged key \
-    landed limit line look looks losses m max_attempts mine n name need nonce now owner p part \
-    prio probe pulse r rc reaped record resume round said seen silent skip skipped src start \
-    state stem tag text there torn tried trouble ttl until value verb wait want where why x y yt z zt ||
+  unset -v a after age attempts b beat beaten before begun boot chance claim code ctime_moves cttl \
+    data dst durability e eid err f fence folded folder form found fuzz group here how hush i id \
+    judged k key landed limit line lines losses m max_attempts mine n name nanos need nonce now nowns \
+    ours own owner p part prio probe pulse r rc reaped record resume round said shared silent skew \
+    skip skipped src start state stem tag text there top torn tried trouble ttl until value verb wait \
+    want where why x y yt z zt ||
     dibs_die 2 "a readonly variable of yours has a name that dibs.sh uses within: give it another"
   # shellcheck disable=SC3044,SC3047
   [ -z "${BASH_VERSION:-}" ] || { shopt -u failglob nocasematch; trap - ERR; unset -v GLOBIGNORE; }
@@ -189,13 +200,13 @@ dibs_open() {
   set -- $(command stat -c '%a %g %D' . 2> /dev/null)
   [ $# = 3 ] && dibs_boot && [ $((1 << 40)) -gt 0 ] || dibs_die 1 "this needs stat -c, /proc/uptime and 64-bit numbers"
   command umask "$(printf %04o $((~0$1 & 0777)))"
-  tag=$dibs_tag-$3 group=$2
+  tag=$dibs_named-$3 group=$2
   case $1:$2 in [2367]???:* | *:"$dibs_gid") group= ;; esac
   # A file makes it a board of format 2; in format 1 it is the folder of the records.
   [ ! -d .dibs/claims ] || [ -L .dibs/claims ] ||
     dibs_die 1 "this board has format 1, of an earlier dibs: stop its workers, then upgrade it: dibs upgrade"
   for f in .dibs "done" failed .dibs/records .dibs/known .dibs/gone .dibs/new .dibs/past .dibs/plain \
-    .dibs/aside .dibs/witness .dibs/journal .dibs/free; do
+    .dibs/aside .dibs/witness .dibs/looks .dibs/journal .dibs/free; do
     if [ -L "$f" ] || { [ -e "$f" ] && [ ! -d "$f" ]; }; then dibs_die 1 "$f is not a folder of its own"; fi
     [ -d "$f" ] || { command mkdir "$f" 2> /dev/null && dibs_own "$f"; } || [ -d "$f" ] ||
       dibs_die 1 "$where/$f cannot be made"
@@ -260,11 +271,17 @@ dibs_centi() { # SECONDS TEXT: the text may hold the fraction
   r=$(($1 * 100 + 1$x - 100))
 }
 
-dibs_now() { # the file system's clock
+dibs_nanos() { # SECONDS TEXT, as above, in nanoseconds
+  x=000000000
+  case $2 in *.[0-9]*) x=${2#*.} x=${x%%[!0-9]*}00000000 x=${x%"${x#?????????}"} ;; esac
+  nanos=$(($1 * 1000000000 + 1$x - 1000000000))
+}
+
+dibs_now() { # the file system's clock, in hundredths in now, in nanoseconds in nowns
   probe=.dibs/probe fuzz=1
   if [ ! -e $probe ] && [ ! -L $probe ]; then (set -C; : > $probe) 2> /dev/null && dibs_own $probe; fi
-  dibs_touch $probe && x=$(command stat -c '%Y|%y' $probe 2> /dev/null) &&
-    dibs_centi "${x%%|*}" "${x#*|}" && now=$r
+  dibs_touch $probe && i=$(command stat -c '%Y|%y' $probe 2> /dev/null) &&
+    dibs_centi "${i%%|*}" "${i#*|}" && now=$r && dibs_nanos "${i%%|*}" "${i#*|}" && nowns=$nanos
 }
 
 dibs_clock() { dibs_now || dibs_die 1 "$where/$probe cannot be touched"; }
@@ -274,9 +291,12 @@ dibs_touch() { # a missing file is not made, a link not followed
 }
 
 dibs_nonce() {
-  # shellcheck disable=SC2046,SC2183
-  nonce=$(printf '%02X%02X%02X%02X%02X' $(command od -An -N5 -tu1 /dev/urandom))
-  [ ${#nonce} = 10 ] || dibs_die 1 "no random numbers here"
+  # shellcheck disable=SC2046
+  set -- $(command od -An -N5 -tu1 /dev/urandom)
+  [ $# = 5 ] || dibs_die 1 "no random numbers here"
+  # Clones of one machine image can draw the same random bytes: time, process and host differ.
+  nonce=$((((($1 * 256 + $2) * 256 + $3) * 256 + $4) * 256 + $5))
+  nonce=$(printf %010X $(((nonce ^ ((dibs_salt + ${nowns:-0}) * 679535556991)) & 1099511627775)))
 }
 
 # Names. Each reader sets eid, fence, attempts, prio and claim; 1 means nobody's name.
@@ -505,7 +525,7 @@ dibs_record() { # STEM: its ttl in cttl and its line in record; 2 where nobody m
 }
 
 dibs_facts() { # STEM: beat, pulse, cttl; 1 gone, 2 nobody may judge it
-  beat=0 pulse='' here=''
+  beat=0 pulse=0 here=''
   dibs_record "$1" || return
   while IFS='|' read -r n y z yt zt; do
     case $n in *.claimed) here=1 ;; '') continue ;; esac
@@ -514,7 +534,14 @@ dibs_facts() { # STEM: beat, pulse, cttl; 1 gone, 2 nobody may judge it
     dibs_centi "$y" "$yt" || return 2
     # A payload's own mtime says when it was written, save where a claimant has to touch it.
     [ "$n:$ctime_moves" = "./$1.claimed:yes" ] || [ "$r" -le "$beat" ] || beat=$r
-    pulse=$pulse/$y/$z/${yt#* }/${zt#* }
+    dibs_nanos "$z" "$zt"
+    k=$nanos
+    dibs_nanos "$y" "$yt"
+    case $n:$ctime_moves in
+      ./"$1".claimed:yes) pulse=$((pulse + k)) ;;
+      ./"$1".claimed:*) [ "$nanos" -lt "$k" ] || k=$nanos; pulse=$((pulse + k)) ;;
+      *) pulse=$((pulse + k + nanos)) ;;
+    esac
   done << EOF
 $(command stat -c '%n|%Y|%Z|%y|%z' "./$1.claimed" "./.dibs/records/$1" 2> /dev/null | command tr ' ' /)
 EOF
@@ -525,7 +552,7 @@ EOF
 
 dibs_learn() { # whether a rename moves ctime here: found out once per host, boot and device
   f=.dibs/witness/$tag.ctime ctime_moves=
-  [ ! -f "$f" ] || [ -L "$f" ] || read -r ctime_moves < "$f"
+  [ ! "$dibs_tag" ] || [ ! -f "$f" ] || [ -L "$f" ] || read -r ctime_moves < "$f"
   case $ctime_moves in yes | no) return ;; esac
   dibs_nonce
   (set -C; : > ".dibs/new/$nonce") 2> /dev/null || dibs_die 1 "$where/.dibs/new cannot be written"
@@ -540,7 +567,17 @@ dibs_learn() { # whether a rename moves ctime here: found out once per host, boo
   [ "$(command stat -c '%Z %z' ".dibs/new/$nonce-")" != "$a" ] || ctime_moves=no
   command rm -f ".dibs/new/$nonce-"
   [ $ctime_moves = yes ] || dibs_compare
+  [ "$dibs_tag" ] || return 0
+  dibs_room
   (set -C; printf '%s\n' $ctime_moves > "$f") 2> /dev/null && dibs_own "$f"
+}
+
+dibs_room() { # each boot leaves a witness: of 512 the older half goes
+  set -- .dibs/witness/*
+  # shellcheck disable=SC2012
+  [ $# -lt 512 ] || command ls -t .dibs/witness | command tail -n +256 | while read -r x; do
+    command rm -f "./.dibs/witness/$x"
+  done
 }
 
 dibs_compare() { # where a touch gives a file its only time, that is not a wrong clock's
@@ -673,10 +710,7 @@ dibs_claim() { # [--resume] ID
       dibs_try "$name" resume
       continue
     fi
-    dibs_looks
     dibs_judge "$stem" && judged=0 || judged=$?
-    looks=$seen$looks
-    dibs_keep_looks
     [ "$judged" != 1 ] || continue
     if [ "$judged" = 0 ] && [ "$resume" ] && dibs_json "$owner" && [ "$r" ] &&
       case $record in *"\"owner\": \"$r\""*) ;; *) false ;; esac; then
@@ -701,7 +735,7 @@ dibs_next() {
   mine=$cttl
   dibs_terms
   dibs_boot
-  chance=$(($$ * 7919 + boot)) reaped= begun=$boot tried=/ trouble='' hush=1
+  chance=$(($$ * 7919 + boot)) reaped='' begun=$boot tried=/ trouble='' hush=1
   while :; do
     losses=0 skipped=
     set -- *.available
@@ -853,19 +887,21 @@ dibs_ended() { # VERB DST BY REASON: the one rename that ends the claim in stem
   dibs_sync $need $folder . || dibs_die 5 "$stem: it is done, but could not be made durable"
 }
 
-# Giving back what fell silent: past its ttl by the file system's clock, and seen with the very same
-# times for 0.8 of it on this host's boot-time clock. First looks are kept beside the witness of dibs.
+# Giving back what fell silent: past its ttl by the file system's clock, and proved by looks at it, which
+# are shared with dibs: one boot saw it with the very same times for 0.8 of its ttl, or callers of any
+# boots for 1.5 of it, by the board's clock, in which no gap counts more than a quarter.
 
 dibs_reap() {
   dibs_learn
-  seen=
   for n in *.*.*-*.claimed; do
     [ -e "./$n" ] && dibs_claimed "${n%.claimed}" && [ "$folded" != dibs ] || continue
     stem=${n%.claimed}
     dibs_judge "$stem" && dibs_give_back "$stem" && printf '%s\n' "$dst"
   done
-  looks=$seen
-  dibs_keep_looks
+  for f in .dibs/looks/*.*.*-*; do
+    stem=${f#.dibs/looks/}
+    [ -e "./$stem.claimed" ] || [ -e "./$stem.held" ] || ! dibs_claimed "$stem" || command rm -f "./$f"
+  done
 }
 
 dibs_sweep() { # AFTER: reap if it is time, and print when it will be again
@@ -876,44 +912,85 @@ dibs_sweep() { # AFTER: reap if it is time, and print when it will be again
   printf '%s\n' $after
 }
 
-dibs_looks() { # one line for each: stem, boot time, times
-  looks='' seen=''
-  f=.dibs/witness/$tag.looks
-  [ ! -f "$f" ] || [ -L "$f" ] || looks=$dibs_nl$({ command head -c 1048576 "$f"; } 2> /dev/null)$dibs_nl
+dibs_watched() { # STEM: for how long it was seen so, in nanoseconds: own, shared
+  own=0 shared=0 top='' ours='' lines=0 data='' f=./.dibs/looks/$1
+  [ -f "$f" ] && [ ! -L "$f" ] || { dibs_beyond "$nowns"; top=; return; }
+  data=$({ command head -c 8192 "$f"; printf x; } 2> /dev/null)
+  data=${data%"${data##*"$dibs_nl"}"} # a torn tail goes
+  while read -r k b n y x; do
+    [ "$y" = "$pulse" ] && [ -z "$x" ] && dibs_number "$b" 18 && dibs_number "$n" 19 || continue
+    case $k:$n in *[!A-Za-z0-9]*:* | *:9??????????????????) continue ;; esac
+    if [ "$k" = "$dibs_key" ]; then
+      [ "$b" -le "$before" ] || continue
+      ours=1 x=$((before - b))
+      [ $((nowns - n)) -ge $x ] || x=$((nowns - n))
+      [ $x -le $own ] || own=$x
+    fi
+    lines=$((lines + 1))
+    dibs_beyond "$n"
+  done << EOF
+$data
+EOF
+  x=$top
+  dibs_beyond "$nowns"
+  top=$x
 }
 
-dibs_keep_looks() {
-  dibs_nonce
-  f=.dibs/witness/$tag.looks
-  (set -C; printf '%s\n' "$looks" | command grep . > "$f.$nonce") 2> /dev/null
-  dibs_own "$f.$nonce"
-  command mv $dibs_T -f "$f.$nonce" "$f" 2> /dev/null || command rm -f "$f.$nonce"
+dibs_beyond() { # TIME: what goes beyond the highest so far counts, a quarter of the ttl at most
+  if [ -z "$top" ]; then top=$1 shared=0
+  elif [ "$1" -lt $((top - skew)) ]; then top='' shared=0
+  elif [ "$1" -gt "$top" ]; then
+    i=$(($1 - top)) top=$1
+    [ $i -le $((cttl * 2500000)) ] || i=$((cttl * 2500000))
+    shared=$((shared + i))
+  fi
+}
+
+dibs_keep_look() { # STEM, which was just judged: a line of its own, where it says anything new
+  dibs_boot
+  dibs_clock
+  [ -z "$top" ] || [ "$nowns" -ge $((top + cttl * 625000)) ] || [ "$nowns" -lt $((top - skew)) ] ||
+    { [ -z "$ours" ] && [ "$lines" -lt 32 ]; } || return 0
+  f=./.dibs/looks/$1 line="$dibs_key $((boot + 1))0000000 $nowns $pulse"
+  if [ -e "$f" ] || [ -L "$f" ]; then # a second name of it may lie elsewhere
+    x=$(command stat -c '%h %s' "$f" 2> /dev/null)
+    [ -f "$f" ] && [ ! -L "$f" ] && [ "${x% *}" = 1 ] || return 0
+    if [ $((${x#* } + ${#line})) -gt 8190 ]; then
+      line=$(printf %s "$data" | command grep -e " $pulse\$" | command tail -n 32)$dibs_nl$line
+      command rm -f "$f"
+    elif [ "$(command tail -c 1 "$f")" ]; then line=$dibs_nl$line; fi
+    (printf '%s\n' "$line" >> "$f") 2> /dev/null || :
+  else
+    (printf '%s\n' "$line" >> "$f") 2> /dev/null && dibs_own "$f"
+  fi
 }
 
 dibs_judge() { # STEM: 0 silent for sure, 1 gone, 2 nobody may judge, 4 not yet; why in said
+  said="and nobody may judge it"
   dibs_boot
-  before=$boot said="and nobody may judge it"
+  before=${boot}0000000
+  dibs_clock # before the claim is read: no beat can hide in between
   dibs_facts "$1" || return
-  dibs_boot
-  look=$boot
-  f=.dibs/witness/$tag.looks x=
-  # grep, because a shell's patterns take minutes over a thousand looks.
-  [ ! -f "$f" ] || [ -L "$f" ] || x=$(command grep -m 1 "^$1 " "$f" 2> /dev/null)
-  if [ "$x" ] && [ "${x%% *}" = "$1" ]; then
-    x=${x#* }
-    [ "${x#* }" = "$pulse" ] && dibs_number "${x%% *}" 15 && [ "${x%% *}" -le "$before" ] && look=${x%% *}
-  fi
-  seen=$dibs_nl$1\ $look\ $pulse$dibs_nl$seen
-  dibs_clock
-  silent=$((now - beat - fuzz)) wait=$((cttl * 4 / 5)) said="past its ttl"
+  silent=$((now - beat - fuzz)) skew=$((cttl * 500000))
+  [ $skew -le 2000000000 ] || skew=2000000000
   if [ $((beat - now)) -gt 200 ]; then # no age to go by, only the looks
-    silent=0 wait=$((cttl + 200)) said="its beat lies in the future"
+    silent=0 wait=$((cttl * 10000000 + 2000000000)) x=2000000000 said="its beat lies in the future"
   elif [ $silent -le "$cttl" ]; then
     said="for $(((cttl - silent) / 100 + 1)) s more unless it beats"
     return 4
+  else
+    wait=$((cttl * 8000000)) x=0 said="past its ttl"
   fi
-  wait=$((look + wait + fuzz - before)) said="$said: it may be taken in $((wait / 100 + 1)) s"
-  [ $wait -le 0 ] || return 4
+  [ $((nowns % 1000000000)) != 0 ] || x=$((x + 2000000000))
+  age=$((cttl * 15000000 + x))
+  dibs_watched "$1"
+  wait=$((wait + fuzz * 10000000 - own)) age=$((age - shared))
+  [ $wait -le $age ] || wait=$age
+  [ $wait -gt 0 ] || return 0
+  [ $wait -le $((cttl * 2500000)) ] || wait=$((cttl * 2500000))
+  said="$said: ask again in $((wait / 1000000000 + 1)) s"
+  dibs_keep_look "$1"
+  return 4
 }
 
 dibs_give_back() { # STEM, which was just judged
@@ -922,5 +999,6 @@ dibs_give_back() { # STEM, which was just judged
   dibs_failed
   x=${USER:-${LOGNAME:-$(command id -un 2> /dev/null)}}
   dibs_ended reap "$dst" "${x:-$(command id -u)}@$dibs_host" \
-    "silent for $((silent / 100)) s, ttl $((cttl / 100)) s"
+    "silent for $((silent / 100)) s, ttl $((cttl / 100)) s" || return
+  command rm -f "./.dibs/looks/$stem"
 }

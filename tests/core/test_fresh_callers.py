@@ -1,0 +1,153 @@
+"""Callers that are a new container or a new machine each time, as hosted agents are.
+
+A host name of its own is real, by a namespace. A boot id of its own is another file, bound over the
+kernel's in a mount namespace: whoever reads it sees a machine that has just started.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import dibs
+from tests.core.library import LIBRARY, SHELLS
+from tests.core.tools import settle
+
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+Caller = Callable[[str], str]
+"""Runs one shell command as a new machine and returns what it prints."""
+
+
+def why_not(*flags: str) -> str:
+    """Why this machine has no such namespaces for us; empty where it has."""
+    if shutil.which("unshare") is None:
+        return "unshare is not installed"
+    done = subprocess.run(["unshare", *flags, "true"], capture_output=True, check=False)
+    return done.stderr.decode().strip() if done.returncode else ""
+
+
+def container(board: Path) -> Caller:
+    """Another host name for each call."""
+
+    def call(command: str) -> str:
+        return _run("--uts", f"hostname box-{uuid.uuid4().hex[:8]} && {command}")
+
+    return call
+
+
+def machine(board: Path) -> Caller:
+    """Another host name and boot id for each call."""
+    boot_id = board.parent / "boot_id"
+
+    def call(command: str) -> str:
+        boot_id.write_text(f"{uuid.uuid4()}\n")
+        name = f"hostname box-{uuid.uuid4().hex[:8]}"
+        return _run("--uts", "--mount", f"mount --bind {boot_id} {BOOT_ID} && {name} && {command}")
+
+    return call
+
+
+def hidden(board: Path) -> Caller:
+    """A `/proc` that shows processes only."""
+
+    def call(command: str) -> str:
+        mount = "mount -t proc -o subset=pid proc /proc"
+        return _run("--mount", "--pid", "--fork", f"{mount} && {command}")
+
+    return call
+
+
+def _run(*argv: str) -> str:
+    *flags, command = argv
+    done = subprocess.run(
+        ["unshare", *flags, "sh", "-c", command], capture_output=True, timeout=60, check=False
+    )
+    assert done.returncode in (0, 3, 4), done
+    return done.stdout.decode()
+
+
+@pytest.fixture(params=["dibs", *(" ".join(shell) for shell in SHELLS)])
+def reap(request: pytest.FixtureRequest, scratch: Path) -> str:
+    """A command that reaps, of each implementation."""
+    if request.param == "dibs":
+        return f"PYTHONPATH={LIBRARY.parents[2]} {sys.executable} -m dibs -d {scratch}/board reap"
+    if shutil.which(request.param.split()[0]) is None:
+        pytest.skip(f"{request.param} is not installed")
+    return f"DIBS_DIR={scratch}/board {request.param} -c '. {LIBRARY}; reap_stale'"
+
+
+@pytest.fixture
+def expired(scratch: Path) -> Path:
+    """A board with a claim whose ttl of a second is over, and that no process has watched."""
+    path = scratch / "board"
+    settle(path, ttl=1)
+    (path / "x.f1.gone-0123456789.claimed").touch()
+    time.sleep(1.1)
+    return path
+
+
+def calls_until_reaped(call: Caller, reap: str) -> int:
+    for count in range(1, 40):
+        if "x.f1a1.available" in call(reap):
+            return count
+        time.sleep(0.26)  # a quarter of the ttl
+    raise AssertionError("an expired claim was never given back")
+
+
+def test_containers_with_a_name_of_their_own_share_what_they_saw(expired: Path, reap: str) -> None:
+    if why := why_not("--uts"):
+        pytest.skip(f"no host name of one's own here: {why}")
+    assert calls_until_reaped(container(expired), reap) <= 5
+    assert len(list((expired / ".dibs/witness").iterdir())) == 1
+
+
+def test_machines_that_each_make_one_call_take_over_with_the_seventh(
+    expired: Path, reap: str
+) -> None:
+    if why := why_not("--uts", "--mount"):
+        pytest.skip(f"no boot id of one's own here: {why}")
+    assert calls_until_reaped(machine(expired), reap) == 7
+
+
+def test_a_host_that_hides_its_boot_id_shares_no_clock_says_so_and_still_takes_over(
+    expired: Path,
+) -> None:
+    if why := why_not("--mount", "--pid", "--fork"):
+        pytest.skip(f"no /proc of one's own here: {why}")
+    call = hidden(expired)
+    command = f"PYTHONPATH={LIBRARY.parents[2]} {sys.executable} -m dibs -d {expired}"
+    if not call("test -e /proc/sys || echo hidden"):
+        pytest.skip("this kernel cannot hide /proc/sys")
+    proofs = json.loads(call(f"{command} --json show x"))["evidence"]["proofs"]
+    (clock,) = [proof["text"] for proof in proofs if proof["kind"] == "clock"]
+    assert "does not show its boot id" in clock
+    assert calls_until_reaped(call, f"{command} reap") == 7
+    assert list((expired / ".dibs/witness").iterdir()) == []
+    assert dibs.open(expired).check() == []
+
+
+@pytest.mark.parametrize("first", ["dibs", "dibs.sh"])
+def test_dibs_and_the_shell_library_go_by_each_others_looks(expired: Path, first: str) -> None:
+    """Whoever comes second has seen nothing itself, and takes the claim with its first call."""
+    if shutil.which("dash") is None:
+        pytest.skip("dash is not installed")
+
+    def dibs_reaps() -> bool:
+        return bool(dibs.open(expired).reap().given_back)
+
+    def shell_reaps() -> bool:
+        script = f"DIBS_DIR={expired} dash -c '. {LIBRARY}; reap_stale'"
+        return bool(subprocess.check_output(["sh", "-c", script], timeout=30))
+
+    looks, takes = (dibs_reaps, shell_reaps)[:: 1 if first == "dibs" else -1]
+    assert not looks()
+    time.sleep(0.85)
+    assert takes()
