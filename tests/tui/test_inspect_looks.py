@@ -18,43 +18,9 @@ from dibs_tui.model.rows import plain
 from dibs_tui.model.seen import Seen
 from dibs_tui.screens.inspect import TABS, InspectScreen
 from dibs_tui.text import width
-from dibs_tui.themes import THEMES
 from tests.tui import hostile
-from tests.tui.inspected import claimed, opened, page_of, whole
+from tests.tui.inspected import opened, page_of, whole
 from tests.tui.live import drive, text_of, until
-
-
-@pytest.mark.parametrize("theme", [theme.name for theme in THEMES])
-def test_every_look_can_be_read_in_every_theme(path: Path, board: dibs.Board, theme: str) -> None:
-    claimed(board, "task-7", b'{"a": [1, "b"]}', metadata="note")
-
-    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
-        page = await opened(app, pilot, "task-7")
-        for line in range(page.size.height):
-            for segment in page.render_line(line):
-                if segment.text.strip(" ─"):
-                    style = segment.style
-                    assert style is not None
-                    assert style.color is not None
-                    assert style.bgcolor is not None
-                    assert contrast(style.color.triplet, style.bgcolor.triplet) >= 3
-
-    drive(path, steps, config=Config(still=0, theme=theme))
-
-
-def contrast(one: tuple[int, int, int] | None, two: tuple[int, int, int] | None) -> float:
-    """As WCAG reckons it: 1 for none, 21 for black on white."""
-
-    def light(colour: tuple[int, int, int]) -> float:
-        parts = [
-            (c / 255) / 12.92 if c <= 10 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in colour
-        ]
-        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
-
-    assert one is not None
-    assert two is not None
-    high, low = sorted((light(one), light(two)), reverse=True)
-    return (high + 0.05) / (low + 0.05)
 
 
 def test_tabs_and_keys_have_the_whole_line_after_a_dialog_too(

@@ -48,6 +48,7 @@ class DibsApp(App[None]):
     TaskTable:nocolor > .table--cursor { text-style: reverse; }
     Shown:nocolor > .listing--cursor { text-style: reverse; }
     TaskTable:nocolor > .table--stale { text-style: bold underline; }
+    Input > .input--placeholder, Input > .input--suggestion { color: $muted; }
     """
     BINDINGS = [Binding("ctrl+c", "quit", "quit", show=False, priority=True)]  # noqa: RUF012
 
@@ -70,6 +71,8 @@ class DibsApp(App[None]):
         self.reader = reader
         self.model = BoardModel(reader.tasks)
         self.wall = wall
+        self.walled = False
+        """Whether the wall display is shown, which never rings."""
         self.terms = terms
         self.read_only = reader.read_only = self.config.read_only or wall
         self.saving = Lock()
@@ -150,7 +153,7 @@ class DibsApp(App[None]):
     def get_system_commands(self, screen: Screen[object]) -> Iterator[SystemCommand]:
         """The palette: every command of the registry."""
         board = self.board_screen
-        if board is None:
+        if board is None or self.walled:
             return
         for command in self.commands:
             if command.group != "move":
