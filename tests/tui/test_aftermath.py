@@ -145,9 +145,11 @@ def test_the_board_says_who_came_back(tmp_path: Path, monkeypatch: pytest.Monkey
         await until(pilot, lambda: bool(app.screen.query("#wall-banner")))
         await until(pilot, lambda: words in text_of(app))
         await pilot.press("escape")
-        await until(pilot, lambda: type(app.screen).__name__ == "BoardScreen")
-        await pilot.press("escape")
         await until(pilot, lambda: "came back" not in text_of(app))
+        assert type(app.screen).__name__ == "WallScreen"
+        await pilot.press("escape")
+        await until(pilot, lambda: type(app.screen).__name__ == "BoardScreen")
+        assert "came back" not in text_of(app)
 
     drive(tmp_path / "board", steps, size=(140, 40))
 

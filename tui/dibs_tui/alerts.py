@@ -41,8 +41,8 @@ class Alerts:
         self._hear_of_the_old(model.aftermath)
         self._gather("failed", sum(task.state == "failed" for task in seen.came))
 
-    def tick(self, status: Status) -> None:
-        """Sound what was gathered, at most once in a while."""
+    def tick(self, status: Status, *, quiet: bool = False) -> None:
+        """Sound what was gathered, at most once in a while; a wall is `quiet`."""
         if status.trouble != self._trouble:
             self._trouble = status.trouble
             if status.trouble:
@@ -50,7 +50,7 @@ class Alerts:
         if self._gathered and time.monotonic() >= self._due:
             words = ", ".join(self._worded(*gathered) for gathered in self._gathered.items())
             self._gathered = {}
-            if not self.muted:
+            if not self.muted and not quiet:
                 self._due = time.monotonic() + self._config.alert_every
                 self._sound(words)
 

@@ -82,7 +82,8 @@ class Operator:
         screen, model = self._screen, self._screen.model
         why = self.why_not(BY_ID["reaping"]) or model.brake.why(time.monotonic())
         screen.dibs.janitor.tick(model, why)
-        if not screen.dibs.hands.used and model.stale and "stale" in screen.shown:
+        untouched = not screen.dibs.hands.used and not screen.covered
+        if untouched and model.stale and "stale" in screen.shown:
             screen.focus_panel("stale")  # until somebody touches it, keys mean what is stale
 
     # What is captured

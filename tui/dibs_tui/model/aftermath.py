@@ -47,6 +47,8 @@ class Aftermath:
         self._watched: dict[str, _Old] = {}
         self.back: dict[str, str] = {}
         """What is said of each that came back, by the void claim; sticks until it is cleared."""
+        self._dropped = 0
+        """How many more came back than are kept."""
         self.count = 0
         """How many ever came back."""
         self.newest = ""
@@ -69,13 +71,14 @@ class Aftermath:
     def told(self) -> list[str]:
         """Those that came back, the newest first, in a few lines."""
         lines = list(self.back.values())[::-1]
-        more = len(lines) - _TOLD
+        more = len(lines) + self._dropped - _TOLD
         rest = [f"and {more:,} more came back, to claims that are void"] if more > 0 else []
         return [*lines[:_TOLD], *rest]
 
     def clear(self) -> None:
         """Somebody has read it."""
         self.back.clear()
+        self._dropped = 0
 
     def _watch(self, event: Event, known: Facts | None) -> None:
         old = read_any(event.src)
@@ -103,4 +106,7 @@ class Aftermath:
             f"· {clean(task.id, _LONG)}, {how}"
         )
         self.back[stem] = f"{clock(at)} {self.newest}"
+        if len(self.back) > _KEPT:
+            del self.back[next(iter(self.back))]
+            self._dropped += 1
         return True

@@ -306,11 +306,6 @@ class BoardModel:
                 del self._intents[key]
                 self.feed.appendleft(event)
 
-    def warnings(self) -> list[str]:
-        """What is graver than any row: claims that came back, and why the rows may be wrong."""
-        why = self.brake.why(time.monotonic())
-        return [*self.aftermath.told(), *([f"{why}. Acts on many are locked."] if why else ())]
-
     def fade(self) -> bool:
         """End the flashes that are over; whether there were any."""
         now = time.monotonic()

@@ -35,6 +35,7 @@ from dibs_tui.screens.notices import Notices
 from dibs_tui.screens.own import Own
 from dibs_tui.screens.parts import Parts
 from dibs_tui.text import clean
+from dibs_tui.widgets.banner import Banner
 from dibs_tui.widgets.filterbar import FilterBar
 from dibs_tui.widgets.footer import Footer
 from dibs_tui.widgets.head import Head
@@ -84,7 +85,7 @@ class BoardScreen(Own, Screen[None]):
         self._frame(self.shown, update=False)
         yield Head(app.reader.path, app.where, self.model, read_only=app.read_only)
         yield Tabs(self.model)
-        yield Static(id="banner", markup=False)
+        yield Banner()
         with Horizontal(id="body"):
             with Vertical(id="panels"):
                 for panel in _UPRIGHT:
@@ -197,10 +198,22 @@ class BoardScreen(Own, Screen[None]):
                     self.call_after_refresh(reader.drawn.set)
         return news
 
+    @property
+    def covered(self) -> bool:
+        """Whether another screen hides all of it; a dialog lets it be seen."""
+        stack = self.app.screen_stack
+        above = stack[stack.index(self) + 1 :] if self in stack else []
+        return any(not screen.is_modal for screen in above)
+
     def look(self) -> None:
         """Show at once what was found, or that the reader fares differently."""
         told, self._told = self._told, self.dibs.reader.status.kind
-        if self.take_all() or told != self._told:
+        if (self.take_all() or told != self._told) and not self.covered:
+            self.show()
+
+    def on_screen_resume(self) -> None:
+        """What hid it has gone."""
+        if self.is_mounted:
             self.show()
 
     def take(self, seen: Seen) -> None:
@@ -236,12 +249,15 @@ class BoardScreen(Own, Screen[None]):
     def tick(self) -> None:
         """Once a second: ages go on, flashes fade, and silence is noticed."""
         faded = self.model.fade()
+        self.parts.tick()
+        self.notices.show()
+        if self.covered:  # what nobody sees is painted once it is seen again
+            return
         for table in self.shown_tables:
             table.tick(faded=faded)
         self.aging.tick(self.shown_tables)
-        self.parts.tick()
+        self.parts.show()
         self.tell_panels()
-        self.notices.show()
         if any(table.repainted for table in self.shown_tables):
             # Not at once with the rows: what stands between two changed places is painted too.
             self.set_timer(0.5, self._tell_status)
@@ -251,6 +267,7 @@ class BoardScreen(Own, Screen[None]):
     def _tell_status(self) -> None:
         head, janitor = self.query_one(Head), self.dibs.janitor
         head.reaping = ("reaping locked" if janitor.why_not else "reaping") if janitor.on else ""
+        head.muted = self.dibs.alerts.muted
         head.tell(self.dibs.reader.status)
         self.query_one(Footer).tell()
 

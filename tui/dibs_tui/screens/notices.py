@@ -12,9 +12,27 @@ from textual.widgets import Static
 from dibs_tui.cards import card_of, trouble_of
 from dibs_tui.commands import spelled
 from dibs_tui.text import clean
+from dibs_tui.widgets.banner import Banner, Notice
 
 if TYPE_CHECKING:
+    from dibs_tui.model.board import BoardModel
     from dibs_tui.screens.board import BoardScreen
+
+
+_STORAGE, _BRAKE, _PAUSED, _NEWEST = 3, 3, 2, 2
+"""Lines that a notice may take; every older one of those that came back takes one."""
+
+
+def standing(model: BoardModel, trouble: str, paused: str = "") -> Iterator[Notice]:
+    """All that has to be known before any row is read, the gravest first."""
+    if trouble:
+        yield Notice("storage", trouble, _STORAGE)
+    if why := model.brake.why(time.monotonic()):
+        yield Notice("brake", f"{why}. Acts on many are locked.", _BRAKE)
+    if paused:
+        yield Notice("paused", paused, _PAUSED)
+    for n, line in enumerate(model.aftermath.told()):
+        yield Notice("back", line, 1 if n else _NEWEST)
 
 
 class Notices:
@@ -32,11 +50,8 @@ class Notices:
         card = card_of(screen.model, reader.status, trouble, reader.path, self._key("quit"))
         screen.set_class(bool(trouble), "-troubled")
         self._show_card(card, "bold $state-failed" if trouble else "bold")
-        banner = screen.query_one("#banner", Static)
-        words = "\n".join(self._banner(trouble)) if card is None else ""
-        banner.set_class(bool(words), "-on")
-        banner.set_class(bool(trouble), "-bad")
-        self._say("#banner", words)
+        above = trouble if card is None else ""  # else the card says it
+        screen.query_one(Banner).show(standing(screen.model, above, self._pause()))
         self._tell_polling(reader.status.why_polling)
 
     def _show_card(self, card: str | None, look: str) -> None:
@@ -46,17 +61,12 @@ class Notices:
         gap = "\n" if screen.has_class("-low") else "\n\n"
         self._say("#card", (card or "").replace("\n\n", gap), look)
 
-    def _banner(self, trouble: str) -> list[str]:
-        """The lines above the tables; only the gravest kind of them."""
-        if trouble:
-            return [trouble]
-        return self._screen.model.warnings() or list(self._pause())
-
-    def _pause(self) -> Iterator[str]:
-        if self._screen.paused:
-            back = sum(table.held_back for table in self._screen.shown_tables)
-            told = f"PAUSED — {back:,} changes held back, the counts go on."
-            yield f"{told} {self._key('pause')} goes on."
+    def _pause(self) -> str:
+        if not self._screen.paused:
+            return ""
+        back = sum(table.held_back for table in self._screen.shown_tables)
+        told = f"PAUSED — {back:,} changes held back, the counts go on."
+        return f"{told} {self._key('pause')} goes on."
 
     def _tell_polling(self, why: str) -> None:
         """Once for each reason: from then on the head's word must do."""

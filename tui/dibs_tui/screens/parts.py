@@ -71,15 +71,14 @@ class Parts:
             inspector.inspect(inspector.shown_task or self.screen.hand.task())
 
     def tick(self) -> None:
-        """Once a second."""
+        """Once a second, whatever is shown: the brake, the alerts and the janitor go on."""
         screen, now = self.screen, time.monotonic()
         if screen.model.whole:
             screen.model.brake.touching(screen.dibs.reader.touching(), now)
             screen.model.brake.fared(screen.dibs.reader.status, now)
         screen.model.tell_crashes()
-        self.show()
-        self.screen.dibs.alerts.tick(self.screen.dibs.reader.status)
-        self.screen.hand.operator.tick()
+        screen.dibs.alerts.tick(screen.dibs.reader.status, quiet=screen.dibs.walled)
+        screen.hand.operator.tick()
 
     def seen(self, seen: Seen) -> None:
         """The board has changed."""

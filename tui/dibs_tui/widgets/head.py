@@ -33,8 +33,11 @@ _BARS = (30, 15, 8, 4)
 class Head(Widget):
     """Three lines that never move: board and freshness, counts, rates."""
 
-    def __init__(self, path: str, where: str, model: BoardModel, *, read_only: bool) -> None:
+    def __init__(
+        self, path: str, where: str, model: BoardModel, *, read_only: bool, clock: bool = True
+    ) -> None:
         super().__init__(classes="head")
+        self._has_clock = clock
         self._path = path
         self._where = where
         self._model = model
@@ -79,7 +82,7 @@ class Head(Widget):
             (f"  {self._may()}", self._colour("state-late" if self.reaping else "muted")),
             ("  muted" if self.muted else "", self._colour("state-late")),
             (f"  {self._where}", self._colour("muted")),
-            (f"  {self._clock()} ", Style(bold=True)),
+            (f"  {self._clock()} " if self._has_clock else " ", Style(bold=True)),
         )
         for trait in map(clean, traits):
             if left.cell_len + cell_len(mode + trait) + right.cell_len + _PATH <= cells:

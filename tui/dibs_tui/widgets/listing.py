@@ -58,6 +58,7 @@ class Shown(Window, Generic[Row], inherit_bindings=False):
         self._due = 0.0
         self.moved_at = 0.0
         """When the row under the cursor last moved or changed, and not by hand."""
+        self._title = ""
         self._line = 0
         self._rows: Sequence[tuple[str, Row]] = ()
 
@@ -158,8 +159,15 @@ class Shown(Window, Generic[Row], inherit_bindings=False):
             if under != (self.cursor_key, self._line - int(self.scroll_y)):
                 self.moved_at = now
             self._due = now + max(self.EVERY, _SPARE * (time.thread_time() - start))
-            self.border_title = Content(self.title())
+            self._entitle(self.title())
         self.repaint_changed()
+
+    def _entitle(self, title: str) -> None:
+        """Another title; set as usual it would paint all that it stands over."""
+        if title != self._title:
+            self._title = title
+            self._border_title = Content(title)
+            self.refresh(Region(*-self.content_offset, self.outer_size.width, 1))
 
     def set_test(self, test: Test | None) -> None:
         """Another filter."""
@@ -184,7 +192,7 @@ class Shown(Window, Generic[Row], inherit_bindings=False):
         if rows and not rows[self._line][0]:
             self._line = next((n for n in at.values() if n >= self._line), self._first())
         if self.virtual_size.height != len(rows):
-            self.virtual_size = Size(self._width, len(rows))
+            self.lengthen(Size(self._width, len(rows)))
         if anchor is not None and at.get(anchor[0], anchor[1]) != anchor[1]:
             y = max(0, top + at[anchor[0]] - anchor[1])
             self.scroll_to(y=y, animate=False, immediate=True)

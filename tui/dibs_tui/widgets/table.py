@@ -138,7 +138,7 @@ class TaskTable(Rows, inherit_bindings=False):
         if roll.version != self._version or self.virtual_size.height != len(roll) + HEADER:
             self._version = roll.version
             before = self._shown_at
-            self._lengthen(Size(self.size.width, len(roll) + HEADER))
+            self.lengthen(Size(self.size.width, len(roll) + HEADER))
             after = self._cursor.line
             if self._cursor.moved and after != before and self._visible(before):
                 self.scroll_to(y=max(0, self.scroll_y + after - before), animate=False)
@@ -154,17 +154,6 @@ class TaskTable(Rows, inherit_bindings=False):
             self.catch_up()
         else:
             self.repainted = False
-
-    def _lengthen(self, size: Size) -> None:
-        """Another length: only a scroll bar that comes or goes lays out the screen anew."""
-        if self.show_vertical_scrollbar == (size.height <= self.container_size.height):
-            self.virtual_size = size
-            return
-        self.set_reactive(TaskTable.virtual_size, size)
-        if self.show_vertical_scrollbar:
-            self.vertical_scrollbar.window_virtual_size = size.height
-        if self.scroll_y > self.max_scroll_y:
-            self.scroll_to(y=self.max_scroll_y, animate=False)
 
     def _note_moves(self, *, by_hand: bool = False) -> None:
         task = self._cursor.task

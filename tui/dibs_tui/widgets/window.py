@@ -6,6 +6,7 @@ from typing import Any
 
 from rich.style import Style
 from textual.events import MouseScrollDown, MouseScrollUp
+from textual.geometry import Size
 from textual.scroll_view import ScrollView
 
 _WHEEL = 3
@@ -23,6 +24,17 @@ class Window(ScrollView, can_focus=True, inherit_bindings=False):
     def repaint_changed(self) -> None:
         """Paint the lines anew that read or look differently by now, and no other."""
         raise NotImplementedError
+
+    def lengthen(self, size: Size) -> None:
+        """Another length: only a scroll bar that comes or goes lays out the screen anew."""
+        if self.show_vertical_scrollbar == (size.height <= self.container_size.height):
+            self.virtual_size = size
+            return
+        self.set_reactive(ScrollView.virtual_size, size)
+        if self.show_vertical_scrollbar:
+            self.vertical_scrollbar.window_virtual_size = size.height
+        if self.scroll_y > self.max_scroll_y:
+            self.scroll_to(y=self.max_scroll_y, animate=False)
 
     def notify_style_update(self) -> None:
         """Another theme: every look is made anew."""
