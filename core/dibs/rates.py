@@ -23,6 +23,7 @@ KINDS = {
     "reap": "reaps",
     "add": "adds",
 }
+_KEPT = 3600
 _AHEAD = 5
 """Seconds by which a writer's reckoning of the time may be ahead."""
 
@@ -43,15 +44,13 @@ class Rates:
         if self.begins == inf:  # nothing had happened yet
             self.begins = at
         kind = KINDS.get(verb)
-        if kind is not None:
-            self.seconds[kind][int(at)] += 1
-
-    def forget(self, before: float) -> None:
-        """Drop what is too long ago for anyone to ask for it."""
-        for seconds in self.seconds.values():
-            if seconds and min(seconds) < before:
-                for second in [second for second in seconds if second < before]:
-                    del seconds[second]
+        if kind is None:
+            return
+        seconds = self.seconds[kind]
+        seconds[int(at)] += 1
+        if len(seconds) > 2 * _KEPT:
+            for old in sorted(seconds)[:-_KEPT]:
+                del seconds[old]
 
     def per_minute(self, kind: str, now: float, more: int = 0) -> float:
         """The rate now, with so many more events that no journal has."""

@@ -9,8 +9,6 @@ import threading
 import time
 from pathlib import Path
 
-import pytest
-
 import dibs
 from dibs import Event, Task, Verdict
 from dibs_tui.alerts import Alerts
@@ -178,16 +176,3 @@ def test_a_model_counts_stale_locks_apart_from_stale_claims(tmp_path: Path) -> N
     view.scan()
     model.apply(Seen(went=(lease.task,)))
     assert model.count("held") == 0
-
-
-@pytest.mark.parametrize("verb", ["claim", "done", "reap"])
-def test_rates_follow_the_journal(verb: str) -> None:
-    from dibs_tui.model.rates import KINDS, Rates, sparkline
-
-    rates = Rates()
-    for second in range(120):
-        rates.note(verb, 6000.0 + second)
-    kind = KINDS[verb]
-    assert rates.per_minute(kind, 6120.0) == pytest.approx(60, rel=0.05)
-    assert rates.last(kind, 6119.0)[-2:] == [60, 60]
-    assert sparkline(rates.last(kind, 6119.0), 4) == "··██"

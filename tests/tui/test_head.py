@@ -34,9 +34,9 @@ def busy() -> BoardModel:
     model = still()
     put(model, "t.available")
     model.apply(Seen(since={"t.available": NOW.fs - 720 * SECOND}))
-    for verb, many in (("claim", 600), ("done", 600), ("reap", 12)):
+    for verb, many in (("claim", 1200), ("done", 1200), ("reap", 25)):
         for n in range(many):
-            model.note(event(verb, "x", ago=n * 300 / many))
+            model.note(event(verb, "x", ago=n * 600 / many))
     return model
 
 

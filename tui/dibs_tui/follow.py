@@ -13,7 +13,7 @@ from contextlib import suppress
 from heapq import heapify, heappop, heappush, nsmallest
 from typing import Any
 
-from dibs import Board, Event, Facts, Sample, Task, Verdict, View
+from dibs import Board, Event, Facts, Rates, Sample, Task, Verdict, View
 from dibs.clock import SECOND
 from dibs.names import read_any
 from dibs.probing.fitness import grain
@@ -31,6 +31,8 @@ _SPARE = 25
 _OLDEST = 1000
 _SLICE = 2000
 _HISTORY = 1800.0
+_TOLD = 5000
+"""So many of the events before are told; the rates count them all."""
 _QUICK = 0.1
 _WATCHED = 200
 """So many claims that were broken are looked for in each pass where nothing is heard of them."""
@@ -39,7 +41,13 @@ _WATCHED = 200
 class Follower:
     """What one thread knows of one open board, and what it has told."""
 
-    def __init__(self, board: Board, report: Callable[[Seen], None], view: View) -> None:
+    def __init__(
+        self,
+        board: Board,
+        report: Callable[[Seen], None],
+        view: View,
+        read_upto: dict[str, int] | None = None,
+    ) -> None:
         self.live = False
         """Whether changes are heard; else every pass looks at everything."""
         self.exact = True
@@ -47,6 +55,8 @@ class Follower:
         """Called before the clock is read by touching the probe: the touch should be heard."""
         self.touching = 0.0
         """Since when a touch has had no answer, on the monotonic clock; 0 while none is made."""
+        self.read_upto = read_upto
+        """How far each journal was read and told; None before what happened lately was told."""
         self._board = board
         self._report = report
         self._view = view
@@ -59,7 +69,6 @@ class Follower:
         self._ends: list[tuple[int, str]] = []
         self._beaten: set[str] = set()
         self._broken: deque[str] = deque(maxlen=_WATCHED)
-        self._read_upto: dict[str, int] = {}
         self._news = True
         self._now = Sample(0, 0)
         self._clock_at = self._scan_at = self._claims_at = self._pass_at = 0.0
@@ -85,9 +94,10 @@ class Follower:
         """Tell what has ended as well, and what happened before."""
         self._view.with_ended()
         change = self._view.scan()
-        recent = self._recent()
         self._look_at(self._view.live.values())
-        self._tell(change.came, change.went, events=recent)
+        rates, events, upto = self._recent()
+        self._tell(change.came, change.went, events=events, rates=rates)
+        self.read_upto = upto
         self._scan_at = self._claims_at = time.monotonic()
 
     def due(self, every: float) -> float:
@@ -132,9 +142,10 @@ class Follower:
             self._read_clock()
         self._scan_if_due(start)
         self._look_at(self._due_claims(start))
-        events = self._events() if self._news or not self.live else ()
+        events, upto = self._events() if self._news or not self.live else ((), self.read_upto)
         if events or self._untold_facts or self._untold_stale or self._ghosts:
-            self._report(self._seen(events=tuple(events)))
+            self._report(self._seen(events=events))
+        self.read_upto = upto
         self._look_for_oldest(start)
 
     # Names
@@ -155,6 +166,7 @@ class Follower:
         went: tuple[Task, ...],
         *,
         events: tuple[Event, ...] = (),
+        rates: Rates | None = None,
         whole: bool = True,
     ) -> None:
         for task in went:
@@ -166,7 +178,8 @@ class Follower:
         if self._view.live:
             self._look_at(task for task in came if task.live)
         since = self._view.since(t.name for t in came if not t.live) if len(came) < 200 else {}
-        self._report(self._seen(events=events, since=since, came=came, went=went, whole=whole))
+        told = {"events": events, "rates": rates, "whole": whole}
+        self._report(self._seen(since=since, came=came, went=went, **told))
 
     def _seen(self, **found: Any) -> Seen:
         """What was found, with all that was gathered and not yet told."""
@@ -253,20 +266,25 @@ class Follower:
 
     # What happened
 
-    def _recent(self) -> tuple[Event, ...]:
-        """The last half hour of the journal; from then on it is followed."""
-        journal = self._board.journal
-        self._read_upto = journal.ends()
+    def _recent(self) -> tuple[Rates | None, tuple[Event, ...], dict[str, int]]:
+        """The last half hour, or what came since it was told; and how far that was read."""
+        if self.read_upto is not None:
+            return None, *self._events()
         self._news = False
-        events = journal.recent(self._now.fs / 1e9 - _HISTORY)
+        journal, since = self._board.journal, self._now.fs / 1e9 - _HISTORY
+        upto = journal.ends()
+        rates = journal.rates(since, upto)
+        events = tuple(journal.recent(since, _TOLD, upto))
         self._watch(events)
-        return tuple(events)
+        return rates, events, upto
 
-    def _events(self) -> list[Event]:
+    def _events(self) -> tuple[tuple[Event, ...], dict[str, int]]:
+        """What happened since, and how far that was read: it is not told yet."""
         self._news = False
-        events = self._board.journal.follow(self._read_upto)
+        upto = dict(self.read_upto or {})
+        events = tuple(self._board.journal.follow(upto))
         self._watch(events)
-        return events
+        return events, upto
 
     def _watch(self, events: Iterable[Event]) -> None:
         """Note which claims were broken: a record of one that comes to be again is a beat."""

@@ -68,6 +68,8 @@ class Reader(Thread):
         self._inbox: SimpleQueue[tuple[str, Iterable[str]]] = SimpleQueue()
         self._events: Events | None = None
         self._mount = kind(path)
+        self._followed: tuple[object, Follower] | None = None
+        """The board that was followed last, by its identity, and what followed it."""
         self._ended = False
         self._tries = 0
         self._rights_at = 0.0
@@ -120,7 +122,8 @@ class Reader(Thread):
         self._busy(True)
         before = self._which()
         self.board = board = self.open_board()
-        follower = Follower(board, self._tell, self._picture(board))
+        follower = Follower(board, self._tell, self._picture(board), self._read_upto(before[0]))
+        self._followed = before[0], follower
         self.touching = lambda: follower.touching
         self._refuse_denied()
         follower.begin()
@@ -147,6 +150,12 @@ class Reader(Thread):
             follower.look()
             self._tries = 0
             self._busy(False, follower)
+
+    def _read_upto(self, board: object) -> dict[str, int] | None:
+        """How far the journals of that board were told already, if it is the one of before."""
+        if self._followed is None or self._followed[0] != board:
+            return None
+        return self._followed[1].read_upto
 
     def _which(self) -> tuple[object, object]:
         """Which board this is, and which settings it has: it is opened anew for others."""

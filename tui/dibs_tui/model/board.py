@@ -9,9 +9,10 @@ from functools import partial
 from operator import attrgetter
 from typing import NamedTuple
 
-from dibs import Entry, Event, Facts, Sample, Task, Verdict
+from dibs import Entry, Event, Facts, Rates, Sample, Task, Verdict
 from dibs.entries import entry
 from dibs.journal import INTENT, REFUSED
+from dibs.rates import silent
 from dibs_tui.model.aftermath import Aftermath
 from dibs_tui.model.brake import Brake
 from dibs_tui.model.causes import silence
@@ -20,7 +21,6 @@ from dibs_tui.model.line import Line
 from dibs_tui.model.oldest import Oldest
 from dibs_tui.model.owners import held
 from dibs_tui.model.panels import PANELS
-from dibs_tui.model.rates import Rates
 from dibs_tui.model.rhythm import Rhythm
 from dibs_tui.model.roll import Flipped, Roll
 from dibs_tui.model.seen import Seen
@@ -212,20 +212,29 @@ class BoardModel:
             if name in self.tasks:
                 self.facts[name] = facts
                 self.rhythms[name] = self.rhythms.get(name, _NEW).heard(facts.beat)
-        silent = [name for name, verdict in seen.stale.items() if self._judge(name, verdict)]
-        if silent and self._told:
-            self._fell_silent(silent)
+        fell = [name for name, verdict in seen.stale.items() if self._judge(name, verdict)]
+        if fell and self._told:
+            self._fell_silent(fell)
         self.counts.update(map(_state, seen.came))
         self.counts.subtract(map(_state, seen.went))
         anew = len(seen.came) + len(seen.went) > _MANY or not self._told
         self._told = True
         self._move(seen, aged, rolls=not anew, flash=was_whole)
         self.failing.update({t.name: t for t in seen.came if t.attempts and t.state != "done"})
+        if seen.rates is not None:  # another board, perhaps: what was told of the last is over
+            self.feed.clear()
+            self._intents.clear()
         for event in seen.events:
             self.note(event)
+        self.rates = seen.rates or self.rates
         for stem in seen.ghosts:
             self.aftermath.heard(stem, self.now.fs / 1e9, self.held())
         return anew
+
+    def silent(self) -> int:
+        """How many stale claims expired so lately that they count in the rates."""
+        stale = [facts for name in self.stale if (facts := self.facts.get(name)) is not None]
+        return silent(stale, self.now.fs)
 
     def held(self) -> Iterable[Task]:
         """What is held now."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from dibs import Event, Facts, Sample, Task, Verdict
+from dibs import Event, Facts, Rates, Sample, Task, Verdict
 
 
 class Seen(NamedTuple):
@@ -20,6 +20,9 @@ class Seen(NamedTuple):
     since: Mapping[str, int] = {}
     """When tasks that nobody holds came to wait, or ended."""
     events: tuple[Event, ...] = ()
+    rates: Rates | None = None
+    """The counts of the last half hour, where the events are its end and take the place of all
+    that was told before; None where they only go on."""
     now: Sample | None = None
     """The board's clock, when it was read."""
     exact: bool = True

@@ -15,7 +15,7 @@ from textual.widget import Widget
 from dibs_tui.ages import clock, rate, short
 from dibs_tui.model.board import BoardModel
 from dibs_tui.model.line import GLYPHS
-from dibs_tui.model.rates import sparkline
+from dibs_tui.model.rates import by_minute, sparkline
 from dibs_tui.model.seen import Status
 from dibs_tui.text import clean, fit
 
@@ -25,7 +25,7 @@ _PATH = 24
 _RATED: tuple[tuple[str, str], ...] = (
     ("claims", "claims"),
     ("dones", "done"),
-    ("expiries", "expired"),
+    ("reaps", "expired"),
 )
 _BARS = (30, 15, 8, 4)
 
@@ -134,18 +134,24 @@ class Head(Widget):
         """Every rate, then what else there is room for, each rate with as long a line of bars."""
         model, text = self._model, Text(" ", no_wrap=True, overflow="ellipsis")
         now = model.now.fs / 1e9
-        told = [f"{word} {rate(model.rates.per_minute(kind, now))}" for kind, word in _RATED]
+        told = [f"{word} {self._rate(kind, now)}" for kind, word in _RATED]
         oldest = model.oldest.first(model.tasks)
         rest = [f"oldest {short(max(0.0, now - oldest[0] / 1e9))}"] if oldest is not None else []
         bars, rest = _fitted(told, [*rest, self._empty_in(now)], cells)
         for (kind, _), words in zip(_RATED, told, strict=True):
-            colour = {"claims": "held", "dones": "claimed", "expiries": "stale"}[kind]
-            line = f"{sparkline(model.rates.last(kind, now), bars)} " if bars else ""
+            colour = {"claims": "held", "dones": "claimed", "reaps": "stale"}[kind]
+            line = f"{sparkline(by_minute(model.rates, kind, now), bars)} " if bars else ""
             text.append(line, self._colour(f"state-{colour}"))
             text.append(f"{words}   ", self._colour("muted"))
         text.append("   ".join(rest), self._colour("muted"))
         text.rstrip()
         return text
+
+    def _rate(self, kind: str, now: float) -> str:
+        """As `stats` has it: claims that expired and are stale still count as expired too."""
+        rates = self._model.rates
+        more = self._model.silent() if kind == "reaps" else 0
+        return f"{'' if rates.complete else '≥'}{rate(rates.per_minute(kind, now, more))}"
 
     def _empty_in(self, now: float) -> str:
         waiting = self._model.count("available")
