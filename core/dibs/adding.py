@@ -46,6 +46,9 @@ def add(store: Store, ident: str, payload: bytes, priority: int, state: str = AV
     store.ready()
     port = store.port
     start = port.boottime()
+    offered = _offered(store, ident)
+    if offered:
+        raise Exists(f"{offered} is there already")
     nonce = port.nonce()
     draft = draft_name(ident, state, nonce)
     try:
@@ -61,6 +64,10 @@ def add(store: Store, ident: str, payload: bytes, priority: int, state: str = AV
     try:
         store.sync(KNOWN, before="publishing")
         published = publish(store, draft, name)
+    except Exists:
+        if _withdrawn(store, draft):
+            raise
+        published = False
     except StorageError as error:
         raise Uncertain(f"{error}; the id is taken, and a janitor will publish {draft}") from error
     if not published and port.boottime() - start > DRAFT_AGE // 2 * SECOND:
@@ -83,16 +90,36 @@ def publish(store: Store, draft: str, name: str) -> bool:
     """
     task = names.read_any(name)
     assert task is not None
-    for begin in names.spellings(task.id):
-        for other in (f"{begin}claimed", f"{begin}{AVAILABLE}"):
-            if store.there(other):
-                if not store.there(draft):
-                    return False  # it may be this very task
-                raise Exists(f"{other} is there already; the new payload stays in {draft}")
+    offered = _offered(store, task.id)
+    if offered and not store.there(draft):
+        return False  # it may be this very task
+    if offered:
+        raise Exists(f"{offered} is there already")
     try:
         return store.move(draft, name, keep=True)
     except Exists:
-        raise Exists(f"{name} is there already; the new payload stays in {draft}") from None
+        raise Exists(f"{name} is there already") from None
+
+
+def _offered(store: Store, ident: str) -> str:
+    """The name under which a shell has offered or claimed an id; empty where it has not."""
+    for begin in names.spellings(ident):
+        for other in (f"{begin}claimed", f"{begin}{AVAILABLE}"):
+            if store.there(other):
+                return other
+    return ""
+
+
+def _withdrawn(store: Store, draft: str) -> bool:
+    """Remove the payload of an add that is refused, so that no janitor publishes it later.
+
+    False where it is gone already: somebody has published it. That an unlink's lost reply could
+    not tell, so it is renamed to a name with a nonce first.
+    """
+    aside = f"{NEW}/{store.port.nonce()}"
+    withdrawn = store.move(draft, aside)
+    store.drop(aside)
+    return withdrawn
 
 
 def adopt(store: Store, task: Task) -> None:
@@ -124,7 +151,9 @@ def _begin(store: Store, ident: str, nonce: str, priority: int) -> Life:
             return life
         gone = ended_life(store, ident, number)
         if gone is None:
-            raise Exists(f"the id {ident!a} exists: {tell(store.find(ident))}")
+            found = store.find(ident)
+            free = "" if found else ": if it is over, `dibs forget` frees it"
+            raise Exists(f"the id {ident!a} exists: {tell(found)}{free}")
         number, fence = number + 1, max(fence, gone)
 
 

@@ -52,6 +52,8 @@ class Terms:
         metadata: str = "",
         process: Process | int | None = None,
     ) -> None:
+        self.named_owner, self.named_ttl = owner, ttl
+        """What was asked for; None where the host's name and the board's ttl stand in."""
         self.owner = owner if owner is not None else store.host.name
         self.folded = names.fold_owner(self.owner)
         self.ttl = check_ttl(ttl) if ttl is not None else store.settings.ttl

@@ -39,7 +39,8 @@ class Status(NamedTuple):
 def acquire(store: Store, ident: str, terms: Terms, lease: str = "") -> Claim:
     """Get the lock, or raise `Held` with its holder.
 
-    The same lease again, by its name or as the very process that holds it, only lasts longer.
+    The same lease again, by its name or as the very process that holds it, lasts longer, with the
+    ttl and the metadata that are given this time.
     """
     names.escape(ident)
     store.ready()
@@ -146,8 +147,18 @@ def _again(store: Store, ident: str, terms: Terms, lease: str) -> Claim:
     claim = attach(store, lease)
     if claim.id != ident or claim.task.state != HELD:
         raise Lost(f"{lease} is no lease of {ident!a}; stop", lease)
-    claim.beat()
+    record = claim.record
+    if terms.named_owner not in (None, record.owner):
+        raise BadName(f"{lease} stays with {record.owner!a}: leave the owner out, or resume it")
+    if terms.process not in (None, record.process):
+        raise BadName(f"{lease} keeps the process it has: leave the process out, or resume it")
+    _renew(claim, terms)
     return claim
+
+
+def _renew(claim: Claim, terms: Terms) -> None:
+    """Beat, with another ttl or text from now on where one was given."""
+    claim.beat(ttl=terms.named_ttl, metadata=terms.metadata or None)
 
 
 def _find(store: Store, ident: str) -> Task | None:
@@ -195,11 +206,11 @@ def _own(store: Store, task: Task, terms: Terms) -> Claim | None:
     record = record_of(store, task.stem)[0]
     if record is None or record.process is None or not record.process.boot:
         return None  # without a boot id a process of another machine looks the same
-    if record.process != terms.process:
+    if record.process != terms.process or terms.named_owner not in (None, record.owner):
         return None
     claim = Claim(store, task, record)
     try:
-        claim.beat()
+        _renew(claim, terms)
     except Lost:
         return None
     return claim

@@ -91,16 +91,20 @@ def test_the_others_are_held_with_holder_metadata_remaining_seconds_and_a_retry_
         assert 60 < other["retry"] <= 90
 
 
-def test_the_same_lease_again_is_acquired_with_the_same_fence_and_ends_only_later(
+def test_the_same_lease_again_has_the_same_fence_and_the_terms_that_are_given(
     command: Command,
 ) -> None:
     first = told(command, "acquire", "door", "--ttl", "50", "--meta", "old")
-    for more in ([], ["--ttl", "1"], ["--meta", "new"]):
-        again = told(command, "acquire", "door", "--lease", first["claim"], *more)
-        assert again == first
+    longer = first | {"ttl": 600.0}
+    named = longer | {"metadata": "new"}
+    for more, wanted in (["--ttl", "600"], longer), (["--meta", "new"], named), ([], named):
+        assert told(command, "acquire", "door", "--lease", first["claim"], *more) == wanted
         left = told(command, "status", "door")
-        assert left["remaining"] > 48
-        assert left["metadata"] == "old"
+        assert left["remaining"] > 590
+        assert left["metadata"] == wanted["metadata"]
+    for more in (["--owner", "you"], ["--pid", str(os.getpid())]):
+        line = command("acquire", "door", "--lease", str(first["claim"]), *more, code=2)
+        assert "leave the" in line
 
 
 def test_the_very_same_process_again_is_acquired(command: Command) -> None:

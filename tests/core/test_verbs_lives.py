@@ -119,6 +119,43 @@ def test_adding_never_replaces_what_a_shell_offered(place: Place) -> None:
     assert place.names() == ["x.available"]
 
 
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("word", ["available", "claimed"])
+def test_a_refused_add_leaves_nothing_that_is_published_later(
+    place: Place, word: str, late: bool
+) -> None:
+    """Also where the shell came after the first look: an hour later it has finished."""
+    theirs = place.path / f"x.{word}"
+    if late:
+        place.port.before["link"] = lambda path: theirs.touch()
+    else:
+        theirs.touch()
+    with pytest.raises(dibs.Exists, match="is there already"):
+        place.board.add("x", b"refused")
+    assert list((place.path / ".dibs/new").iterdir()) == []
+    theirs.unlink()
+    place.world.advance(4000)
+    place.board.repair()
+    assert place.names() == []
+    if late:
+        place.port.before.clear()
+        with pytest.raises(dibs.Exists, match="forget"):
+            place.board.add("x", b"again")
+        place.board.forget("x")
+    assert place.board.add("x", b"again").state == "available"
+
+
+def test_an_add_whose_refusal_could_not_be_completed_is_uncertain(place: Place) -> None:
+    def fail(path: str) -> None:
+        if path.startswith(".dibs/new/x."):
+            raise OSError(errno.EIO, "it broke", path)
+
+    place.port.before["link"] = lambda path: (place.path / "x.available").touch()
+    place.port.before["rename"] = fail
+    with pytest.raises(dibs.Uncertain):
+        place.board.add("x", b"mine")
+
+
 def test_a_purge_removes_payloads_of_finished_tasks_only(place: Place) -> None:
     for ident in ("a", "b", "c"):
         place.board.add(ident)

@@ -154,6 +154,33 @@ def test_the_same_lease_again_only_lasts_longer(place: Place) -> None:
         place.board.acquire("gate", lease=lease.name)
 
 
+def test_the_same_lease_again_takes_the_terms_of_this_time(place: Place) -> None:
+    lease = place.board.acquire("door", owner="me", ttl=100, metadata="old")
+    other = place.another()[0]
+    assert other.acquire("door", lease=lease.name).ttl == 100
+    assert place.board.status("door").metadata == "old"
+    other.acquire("door", lease=lease.name, ttl=600, metadata="new", owner="me")
+    status = place.another()[0].status("door")
+    assert (status.ttl, status.metadata, status.owner) == (600, "new", "me")
+    assert status.remaining > 500
+    with pytest.raises(dibs.BadName, match="leave the owner"):
+        other.acquire("door", lease=lease.name, owner="you", ttl=5)
+    with pytest.raises(dibs.BadName, match="leave the process"):
+        other.acquire("door", lease=lease.name, process=place.board.host.process(os.getpid()))
+    assert place.board.status("door")[:5] == status[:5]
+    assert place.board.status("door").ttl == 600
+
+
+def test_the_process_that_holds_a_lock_gets_it_on_the_terms_of_this_time(place: Place) -> None:
+    process = place.board.host.process(os.getpid())
+    place.board.acquire("door", owner="me", ttl=100, process=process)
+    place.board.acquire("door", ttl=600, metadata="new", process=process)
+    status = place.board.status("door")
+    assert (status.ttl, status.metadata) == (600, "new")
+    with pytest.raises(dibs.Held):
+        place.board.acquire("door", owner="you", process=process)
+
+
 def test_a_lease_that_was_lost_cannot_be_asked_for_again(place: Place) -> None:
     lease = place.board.acquire("door")
     place.board.force_release(lease.name, "stuck")

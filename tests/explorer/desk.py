@@ -172,9 +172,8 @@ class Desk:
     def add(self, ident: str, payload: bytes, priority: int = 5) -> None:
         try:
             adding.add(self.store, ident, payload, priority)
-        except Exists as error:
-            if "stays in" not in str(error):
-                self.port.note(("refused", ident))
+        except Exists:
+            self.port.note(("refused", ident, payload))
             raise
         self.port.note(("added", payload))
 

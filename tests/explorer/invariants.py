@@ -4,7 +4,8 @@ It is written against the names on the disk, the steps that changed them and wha
 it uses nothing of the shipped code but the grammar of names.
 
 Notes: ("owns", stem, until) · ("beats", stem) · ("stopped", stem) · ("lost", stem) ·
-("done", stem) · ("ended", stem) · ("added", payload) · ("refused", id) · ("acts", exact name).
+("done", stem) · ("ended", stem) · ("added", payload) · ("refused", id, payload) ·
+("acts", exact name).
 """
 
 from __future__ import annotations
@@ -171,6 +172,8 @@ class Law:
                 if data:
                     found.setdefault(data, []).append(path)
         for data, paths in found.items():
+            if ("refused", data) in history and any(not p.startswith(".dibs/") for p in paths):
+                return f"I3: {data!a} was refused, and is at {', '.join(sorted(paths))}"
             if len(paths) > 1:
                 return f"I3: {data!a} is in {len(paths)} places: {', '.join(sorted(paths))}"
         for data, (path, *_) in found.items():
@@ -217,7 +220,8 @@ class Law:
             owner = history.get(("granted", what))
             return None if owner == who else f"I1: {who} was granted {what}, and it is {owner}'s"
         if kind == "refused":
-            return self._refused(world, who, what)
+            history.set(("refused", fact[2]))
+            return self._count(world, history, history.step) or self._refused(world, who, what)
         if kind == "done":
             history.set(("over", what))
             if ("committed", what) not in history:
@@ -241,12 +245,14 @@ class Law:
         return world.exists(f"{stem}.{CLAIMED}") or world.exists(f"{stem}.{HELD}")
 
     def _refused(self, world: SimWorld, who: str, ident: str) -> str | None:
-        """A producer that is told that the id exists has not begun its life itself."""
+        """A producer that is told that the id exists leaves nothing that is published later."""
         for path in world.files():
             if path.startswith(f".dibs/known/{ident}."):
                 nonce = world.data(path)[:10].decode()
-                if nonce in (minted(who, n) for n in range(1, 9)):
-                    return f"I3: {who} was told that {ident} exists, and it is its own nonce"
+                drafts = (f".dibs/new/{ident}.{kind}.{nonce}" for kind in ("task", "lock"))
+                mine = nonce in (minted(who, n) for n in range(1, 9))
+                if mine and any(map(world.exists, drafts)):
+                    return f"I3: {who} was told that {ident} exists, and its payload is kept"
         return None
 
     # -- plain claims ------------------------------------------------------------------------

@@ -92,7 +92,13 @@ MUTANTS: list[Mutant] = [
         "publishing beside a plain claim",
         "The next plain worker's `mv` replaces the file of the first.",
         add.SHADOW,
-        ("adding:publish", "if store.there(other):", "if False:"),
+        ("adding:_offered", "if store.there(other):", "if False:"),
+    ),
+    mutant(
+        "a refused add keeps its payload",
+        "A janitor publishes it an hour later, when the shell has finished.",
+        add.OFFERED_FIRST,
+        ("adding:add", "_withdrawn(store, draft)", "True"),
     ),
     mutant(
         "ENOENT proves a shared destination",

@@ -170,6 +170,25 @@ FORGET_ADDED = scene(
     payloads=(),
     mode="bounded",
 )
+
+
+def _takes(desk: Desk) -> None:
+    """A shell that offers the id, claims it and finishes it."""
+    _offers(desk)
+    desk.port.rename("t.available", "t.claimed")
+    desk.port.unlink("t.claimed")
+
+
+OFFERED_FIRST = scene(
+    "a shell offers and finishes the id that is being added, and a janitor",
+    _staged,
+    [ONE, Part("sue", _takes, SHELL), DRAFTS],
+    Faults(advances=1, advance_by=(3700.0,), lost=1, total=1),
+    payloads=(b"two",),
+    plain=("t",),
+    doubled=("t",),
+    mode="bounded",
+)
 RACE_SHELL = scene(
     "a shell offers the id that is being added",
     _staged,
@@ -229,5 +248,5 @@ EDITOR = scene(
 )
 SCENARIOS = [
     *(TWINS, SLOW, SLOW_OFFERED, STRAY, SHADOW, EDITOR),
-    *(TWINS_AND_WORKER, HALF, LIVES, FORGETS, FORGET_ADDED, RACE_SHELL),
+    *(TWINS_AND_WORKER, HALF, LIVES, FORGETS, FORGET_ADDED, RACE_SHELL, OFFERED_FIRST),
 ]

@@ -162,7 +162,9 @@ OPTIONS: dict[str, Add] = {
     "resume": lambda p: p.add_argument(
         "--resume", metavar="CLAIM", nargs="?", const="", help="my own, after a restart"
     ),
-    "lease": lambda p: p.add_argument("--lease", metavar="L", default="", help="the same again"),
+    "lease": lambda p: p.add_argument(
+        "--lease", metavar="L", default="", help="the same again, on the terms given now"
+    ),
     "wait": lambda p: p.add_argument(
         "--wait",
         metavar="S",
