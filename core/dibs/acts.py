@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dibs import adding, janitor, names, plain
 from dibs.claims import handed_back
-from dibs.errors import Changed, NotExact, Refused, StorageError, UnknownId
+from dibs.errors import BadName, Changed, NotExact, Refused, StorageError, UnknownId, short
 from dibs.facts import facts_of
 from dibs.journal import Event
 from dibs.names import AVAILABLE, CLAIMED, DONE, FAILED, HELD, Task
@@ -26,7 +26,7 @@ _UNTOLD = "somebody did the same, or this was done and the answer was lost"
 
 def seen(store: Store, text: str, *states: str) -> Task:
     """The task that an exact name stands for, if it is still there and in one of these states."""
-    name, slash, since = text.rpartition("/")
+    name, slash, since = names.check_text("a name", text).rpartition("/")
     if slash and name not in (DONE, FAILED):
         return _seen_plain(store, text, name, since, states)
     for name in names.exact(text):
@@ -44,7 +44,7 @@ def _seen_plain(store: Store, text: str, name: str, since: str, states: tuple[st
     """A plain claim's name recurs, so what was seen of it carries the time of its rename."""
     task = names.read(name)
     if task is None or not task.plain or CLAIMED not in states or not _match_hex(since):
-        raise NotExact(f"{text!a} is not the exact name of a claim; `dibs show` prints it")
+        raise NotExact(f"{short(text)} is not the exact name of a claim; `dibs show` prints it")
     _facts(store, task, text)
     return task
 
@@ -104,6 +104,7 @@ def park(store: Store, text: str, reason: str, by: str = "") -> Task:
     task = seen(store, text, AVAILABLE, CLAIMED)
     if task.plain:
         return _give_back(store, task, text, "park", reason, by, apart=True)
+    names.check_text("who acts", by)
     who = by.partition(" ")[0] or store.host.user  # a terminal is none of a name's business
     claim = f"{names.fold_owner(who)}-{store.port.nonce()}"
     dst = f"{FAILED}/{names.claim_stem(task.id, task.stamp, claim)}"
@@ -127,6 +128,8 @@ def undoable(store: Store, what: str | Event | None = None) -> Event | None:
     None where the journal tells of no act since the last undoing; `Changed` says why the act
     cannot be taken back. An event that was shown counts only while it is the last on its id.
     """
+    if what is not None and not isinstance(what, Event):
+        names.check_text("an id", what)
     shown, ident = (what, what.id) if isinstance(what, Event) else (None, what)
     verbs = (*_UNDONE, "undo") if ident is None else (*_UNDONE, "undo", "add", "forget")
     event = next(store.journal.newest_first(ident, verbs), None)
@@ -176,6 +179,8 @@ _UNDONE = ("force-release", "requeue", "park", "prioritise")
 
 def purge(store: Store, older_than: float) -> int:
     """Remove the payloads of tasks that were done so many seconds ago; returns how many."""
+    if isinstance(older_than, bool) or not isinstance(older_than, (int, float)):
+        raise BadName(f"an age must be seconds, got {short(older_than)}")
     store.ready()
     now = store.clock.now()
     count = 0

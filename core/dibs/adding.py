@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dibs import names
 from dibs.clock import SECOND
-from dibs.errors import Changed, Exists, StorageError, Uncertain, UnknownId, storage_error
+from dibs.errors import BadName, Changed, Exists, StorageError, Uncertain, UnknownId, storage_error
 from dibs.journal import NOT_DONE
 from dibs.names import AVAILABLE, FREE, Stamp, Task
 from dibs.store import GONE, KNOWN, NEW, PAST, PATIENCE, tell
@@ -43,6 +43,8 @@ def add(store: Store, ident: str, payload: bytes, priority: int, state: str = AV
     """Publish a payload under an id that was never there, or was forgotten since."""
     names.check_priority(priority)
     names.escape(ident)
+    if not isinstance(payload, (bytes, bytearray)):
+        raise BadName(f"a payload must be bytes, got {type(payload).__name__}: encode it")
     store.ready()
     port = store.port
     start = port.boottime()

@@ -19,6 +19,7 @@ from dibs.errors import (
     StorageError,
     Uncertain,
     Unclaimable,
+    short,
     storage_error,
 )
 from dibs.facts import facts_of, record_of
@@ -286,15 +287,18 @@ def take(
     if not store.rename_moves_ctime:
         with suppress(OSError):
             store.port.touch(task.name)
-    if not _grab(store, task.name, dst, until=min(deadline, start + patience)):
-        return None
     taken = Task(dst, task.id, HELD_BY[task.state], *stamp, stem.rpartition(".")[2])
-    claim = Claim(store, taken, record, deadline)
+    claim, line = Claim(store, taken, record, deadline), encode(record)
     try:
-        store.write(f"{RECORDS}/{stem}", encode(record))
+        if not _grab(store, task.name, dst, until=min(deadline, start + patience)):
+            return None
+        store.write(f"{RECORDS}/{stem}", line)
     except OSError as error:
         _hand_back_unrecorded(store, claim)
         raise storage_error(error) from error
+    except (KeyboardInterrupt, SystemExit):  # else it is claimed for the board's ttl by no one
+        _hand_back_unrecorded(store, claim)
+        raise
     # Until the record stands the claim lives by the board's ttl, which may be the shorter one.
     if store.port.boottime() >= start + int(MARGIN * min(terms.ttl, store.settings.ttl) * SECOND):
         raise Uncertain(f"{claim.name}: it took longer than its lease to write its record; stop")
@@ -331,7 +335,7 @@ def attach(store: Store, text: str) -> Claim:
     """The claim of that exact name, for a process that did not make it itself."""
     task = names.read(_live_name(store, text))
     if task is None or not task.claim or task.take:
-        raise NotExact(f"{text!a} is not a claim that can be beaten or ended by its name")
+        raise NotExact(f"{short(text)} is not a claim that can be beaten or ended by its name")
     record = None
     with suppress(StorageError):  # whoever only ends the claim does not need its record
         record = record_of(store, task.stem)[0]
@@ -371,3 +375,4 @@ def _hand_back_unrecorded(store: Store, claim: Claim) -> None:
     """A claim that cannot be kept alive is worth nothing: let somebody else try."""
     with suppress(Exists, StorageError, Uncertain):  # then it expires
         store.move(claim.task.name, handed_back(claim.task, claim.task.attempts), keep=True)
+        store.drop(f"{RECORDS}/{claim.name}")

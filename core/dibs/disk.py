@@ -156,7 +156,7 @@ class Disk:
                 _write(fd, data)
             if sync:
                 os.fsync(fd)
-        except OSError:
+        except BaseException:  # Ctrl+C as well: half a file is worse than none
             os.unlink(self._prefix + path)
             raise
         finally:

@@ -160,3 +160,9 @@ def storage_error(error: OSError) -> StorageError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StorageError(f"{where}: {text}: free some space, then try again")
     return StorageError(f"{where}: {text}")
+
+
+def short(value: object) -> str:
+    """A value as an error quotes it: in ASCII, and not all of what is long."""
+    text = ascii(value)
+    return text if len(text) <= 160 else f"{text[:150]}..."

@@ -6,7 +6,7 @@ import os
 from functools import cache
 from typing import NamedTuple
 
-from dibs.errors import BadName, StorageError
+from dibs.errors import BadName, StorageError, short
 
 
 class Process(NamedTuple):
@@ -54,7 +54,7 @@ class Host(NamedTuple):
         if isinstance(pid, Process):
             return _checked(pid)
         if isinstance(pid, bool) or not isinstance(pid, int) or not 0 < pid < 2**31:
-            raise BadName(f"a process is named by its number, got {pid!r}")
+            raise BadName(f"a process is named by its number, got {short(pid)}")
         if not self._sees():
             raise StorageError(FOREIGN_PROC.format(what=f"process {pid} is looked up"))
         found = self.process(pid)
@@ -160,7 +160,7 @@ def _checked(process: Process) -> Process:
     texts, numbers = process[:3], process[3:]
     fine = all(isinstance(text, str) for text in texts)
     if not fine or any(type(number) is not int or number < 0 for number in numbers):
-        raise BadName(f"not a process: {process!a}")
+        raise BadName(f"not a process: {short(process)}")
     return process
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from itertools import repeat
 from typing import NamedTuple
 
-from dibs.errors import BadName, NotExact
+from dibs.errors import BadName, NotExact, short
 
 AVAILABLE, CLAIMED, FREE, HELD, DONE, FAILED = (
     "available",
@@ -256,15 +256,19 @@ def read_any(name: str) -> Task | None:
 
 def escape(ident: str) -> str:
     """The spelling of an id inside a hardened name: dots only ever separate fields."""
-    if _match_safe(ident):
+    try:
+        safe = _match_safe(ident)
+    except TypeError:
+        raise BadName(f"an id must be text, got {_kind(ident)}") from None
+    if safe:
         eid = ident
     else:
         try:
             raw = ident.encode("utf-8", "surrogateescape")
         except UnicodeEncodeError:
-            raise BadName(f"the id {ident!a} holds half a character; write it anew") from None
+            raise BadName(f"the id {short(ident)} holds half a character; write it anew") from None
         if raw.decode("utf-8", "surrogateescape") != ident:
-            raise BadName(f"the id {ident!a} spells a character as bytes; write it anew")
+            raise BadName(f"the id {short(ident)} spells a character as bytes; write it anew")
         eid = "".join(chr(b) if b in _SAFE else f"={b:02X}" for b in raw)
     if not 1 <= len(eid) <= ID_BYTES:
         raise BadName(
@@ -298,10 +302,11 @@ def _unescape(eid: str) -> str | None:
 
 def fold_owner(owner: str) -> str:
     """An owner's spelling inside a name; the full text stands in the record."""
+    check_text("an owner", owner)
     try:
         owner.encode()
     except UnicodeEncodeError:
-        raise BadName(f"the owner {owner!a} holds half a character; write it anew") from None
+        raise BadName(f"the owner {short(owner)} holds half a character; write it anew") from None
     if not owner or len(owner) > OWNER_CHARS or not owner.isprintable():
         raise BadName(f"an owner must have 1 to {OWNER_CHARS} printable characters: {owner[:40]!a}")
     folded = re.sub(r"[^A-Za-z0-9_-]", "-", owner)[:40]
@@ -310,6 +315,7 @@ def fold_owner(owner: str) -> str:
 
 def check_metadata(metadata: str) -> str:
     """The metadata itself, once it is known to fit a record."""
+    check_text("metadata", metadata)
     try:
         metadata.encode()
     except UnicodeEncodeError:
@@ -322,10 +328,22 @@ def check_metadata(metadata: str) -> str:
     return metadata
 
 
+def check_text(what: str, text: str) -> str:
+    """The text itself, once it is known to be one: an act that was begun is not to fail of it."""
+    if not isinstance(text, str):
+        raise BadName(f"{what} must be text, got {_kind(text)}")
+    return text
+
+
+def _kind(value: object) -> str:
+    """What was given instead, in few words."""
+    return f"{type(value).__name__}: {short(value)}"
+
+
 def check_priority(priority: int) -> int:
     """The priority itself, once it is known to be one."""
     if type(priority) is not int or not 0 <= priority <= 9:
-        raise BadName(f"a priority is a whole number, 0 to 9, 9 first; not {priority!r}")
+        raise BadName(f"a priority is a whole number, 0 to 9, 9 first; not {short(priority)}")
     return priority
 
 
@@ -363,8 +381,8 @@ def spellings(ident: str) -> tuple[str, ...]:
 
 def exact(text: str) -> tuple[str, ...]:
     """The names on the board that a printed claim can mean, best first; a bare id is refused."""
-    if read_any(text) is not None:
+    if read_any(check_text("a name", text)) is not None:
         return (text,)
     if _match_ended(text):
         return (f"{text}.{CLAIMED}", f"{text}.{HELD}", f"{FAILED}/{text}", f"{DONE}/{text}")
-    raise NotExact(f"{text!a} is not the exact name of a claim; `dibs show` prints the one to give")
+    raise NotExact(f"{short(text)} is not the exact name of a claim: `dibs show` prints it")

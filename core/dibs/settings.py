@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from dibs.errors import BadName, NotABoard
+from dibs.errors import BadName, NotABoard, short
 from dibs.records import TTL_MAX, TTL_MIN
 
 FORMAT = 2
@@ -61,7 +61,7 @@ def dump(settings: Settings) -> bytes:
 def check_ttl(ttl: float) -> float:
     """The ttl itself, once it is known to be one."""
     if isinstance(ttl, bool) or not isinstance(ttl, (int, float)) or not TTL_MIN <= ttl <= TTL_MAX:
-        raise BadName(f"a ttl must be {TTL_MIN} to {TTL_MAX} seconds, not {ttl!r}")
+        raise BadName(f"a ttl must be {TTL_MIN} to {TTL_MAX} seconds, not {short(ttl)}")
     return ttl
 
 

@@ -236,6 +236,7 @@ class Store:
         A destination in `done/` or `failed/` holds a nonce; any other could belong to somebody
         and is kept.
         """
+        _check_words(by, reason)
         folder = dst.rpartition("/")[0]
         ends = folder in (DONE, FAILED)
         if ends:
@@ -266,6 +267,7 @@ class Store:
         What was done writes its own line. Where nobody can tell, or the disk failed half way, the
         intent stays alone as well.
         """
+        _check_words(by, reason)
         said = f"{verb}: {reason}" if reason else verb
         self.journal.write(INTENT, task.id, task.name, dst, by, said)
         try:
@@ -397,6 +399,12 @@ class Store:
 
 
 _fence = attrgetter("fence")
+
+
+def _check_words(by: str, reason: str) -> None:
+    """Refuse what the journal could not hold before anything is moved."""
+    names.check_text("who acts", by)
+    names.check_text("a reason", reason)
 
 
 def tell(tasks: Iterable[Task]) -> str:

@@ -1,0 +1,206 @@
+"""Arguments of the Python API: whatever cannot be used is refused before anything is moved."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dibs
+from tests.core.tools import Movable, Place
+
+WRONG: tuple[object, ...] = (
+    None,
+    7,
+    -1.5,
+    float("nan"),
+    True,
+    b"x",
+    {},
+    ["x"],
+    object(),
+    "\ud800",
+    "x\0",
+    "x" * 9999,
+)
+Verb = Callable[[dibs.Board], object]
+
+
+def _claim(board: dibs.Board) -> dibs.Claim:
+    claim = board.claim("x", owner="me")
+    assert claim is not None
+    return claim
+
+
+def _ended(board: dibs.Board, verb: str) -> dibs.Task:
+    task = getattr(_claim(board), verb)()
+    assert isinstance(task, dibs.Task)
+    return task
+
+
+CALLS: dict[str, Callable[[dibs.Board, Any], object]] = {
+    "add id": lambda b, v: b.add(v),
+    "add payload": lambda b, v: b.add("new", v),
+    "add priority": lambda b, v: b.add("new", priority=v),
+    "claim id": lambda b, v: b.claim(v),
+    "claim owner": lambda b, v: b.claim(owner=v),
+    "claim ttl": lambda b, v: b.claim(ttl=v),
+    "claim metadata": lambda b, v: b.claim(metadata=v),
+    "claim process": lambda b, v: b.claim(process=v),
+    "claim broken process": lambda b, v: b.claim(process=dibs.Process(v, "b", "n", 1, 2)),
+    "claim broken pid": lambda b, v: b.claim(process=dibs.Process("h", "b", "n", v, 2)),
+    "acquire name": lambda b, v: b.acquire(v),
+    "acquire lease": lambda b, v: b.acquire("door", lease=v),
+    "acquire owner": lambda b, v: b.acquire("door", owner=v),
+    "acquire ttl": lambda b, v: b.acquire("door", ttl=v),
+    "acquire metadata": lambda b, v: b.acquire("door", metadata=v),
+    "acquire process": lambda b, v: b.acquire("door", process=v),
+    "attach": lambda b, v: b.attach(v),
+    "resume id": lambda b, v: b.resume(v, owner="me"),
+    "resume name": lambda b, v: b.resume("x", name=v),
+    "status": lambda b, v: b.status(v),
+    "forget": lambda b, v: b.forget(v),
+    "purge": lambda b, v: b.purge(v),
+    "force-release name": lambda b, v: b.force_release(v, "why"),
+    "reap name": lambda b, v: b.reap_claim(v),
+    "requeue name": lambda b, v: b.requeue(v),
+    "park name": lambda b, v: b.park(v, "why"),
+    "park reason": lambda b, v: b.park("x.available", v),
+    "park by": lambda b, v: b.park("x.available", "why", by=v),
+    "prioritise name": lambda b, v: b.reprioritise(v, 3),
+    "prioritise": lambda b, v: b.reprioritise("x.available", v),
+    "prioritise by": lambda b, v: b.reprioritise("x.available", 3, by=v),
+    "undo": lambda b, v: b.undo(v),
+}
+HELD: dict[str, Callable[[dibs.Board, dibs.Claim, Any], object]] = {
+    "beat ttl": lambda _, c, v: c.beat(ttl=v),
+    "beat metadata": lambda _, c, v: c.beat(metadata=v),
+    "fail": lambda _, c, v: c.fail(v),
+    "release": lambda _, c, v: c.release(v),
+    "force-release reason": lambda b, c, v: b.force_release(c.name, v),
+    "force-release by": lambda b, c, v: b.force_release(c.name, "why", by=v),
+    "reap reason": lambda b, c, v: b.reap_claim(c.name, v),
+    "park a claim": lambda b, c, v: b.park(c.name, v),
+}
+
+
+def tree(place: Place) -> list[str]:
+    """All names of the board, but for what commentary and clocks leave."""
+    hidden = place.path / ".dibs"
+    mine = [str(p) for f in ("new", "records", "known", "gone") for p in (hidden / f).glob("*")]
+    return sorted(place.names() + mine)
+
+
+def refused(place: Place, call: Callable[[], object]) -> bool:
+    """Whether a call is refused in one line that left the board unchanged; others may be fine."""
+    before = tree(place)
+    try:
+        call()
+    except dibs.DibsError as error:
+        words = str(error)
+    else:
+        return False
+    assert "\n" not in words
+    assert len(words) < 400
+    assert tree(place) == before
+    return True
+
+
+@pytest.mark.parametrize("what", CALLS)
+def test_an_argument_that_cannot_be_used_changes_nothing(scratch: Path, what: str) -> None:
+    count = 0
+    for number, value in enumerate(WRONG):
+        folder = scratch / str(number)
+        folder.mkdir()
+        place = Place(folder)
+        place.board.add("x")
+        count += refused(place, lambda: CALLS[what](place.board, value))  # noqa: B023
+    assert count > 3
+
+
+@pytest.mark.parametrize("what", HELD)
+def test_an_argument_that_cannot_be_used_leaves_the_claim(scratch: Path, what: str) -> None:
+    count = 0
+    for number, value in enumerate(WRONG):
+        folder = scratch / str(number)
+        folder.mkdir()
+        place = Place(folder)
+        place.board.add("x")
+        claim = _claim(place.board)
+        count += refused(place, lambda: HELD[what](place.board, claim, value))  # noqa: B023
+    assert count > 3
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda b: b.add("s", "text"), "a payload must be bytes, got str: encode it"),
+        (lambda b: b.add(7), "an id must be text, got int: 7"),
+        (lambda b: b.claim(metadata={}), "metadata must be text, got dict: {}"),
+        (lambda b: b.claim(owner=b"me"), "an owner must be text, got bytes: b'me'"),
+        (lambda b: b.claim(process=2**30), "there is no process 1073741824 on this host"),
+        (lambda b: b.claim(process="1"), "a process is named by its number, got '1'"),
+    ],
+)
+def test_the_refusal_says_what_was_given(place: Place, call: Verb, words: str) -> None:
+    place.board.add("x")
+    with pytest.raises(dibs.BadName) as caught:
+        call(place.board)
+    assert str(caught.value) == words
+
+
+def test_a_draft_that_cannot_be_written_leaves_nothing(place: Place) -> None:
+    with pytest.raises(TypeError):
+        place.port.create(".dibs/new/draft", "text")  # type: ignore[arg-type]
+    assert not os.listdir(place.path / ".dibs/new")
+
+
+def interrupted(board: dibs.Board, port: Movable, at: int, act: Verb) -> bool:
+    """Let Ctrl+C come at one call of the disk, before or after it is made; whether it came."""
+    calls = 0
+
+    def count(_: str) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == at:
+            raise KeyboardInterrupt
+
+    for hooks in (port.before, port.after):
+        hooks.update(dict.fromkeys(("stat", "create", "rename", "touch", "link", "unlink"), count))
+    try:
+        act(board)
+    except KeyboardInterrupt:
+        return True
+    finally:
+        port.before.clear()
+        port.after.clear()
+    return False
+
+
+@pytest.mark.parametrize(
+    ("act", "lay"),
+    [
+        (lambda board: board.claim("x", ttl=2), lambda board: board.add("x")),
+        (lambda board: board.claim(ttl=2), lambda board: board.add("x")),
+        (lambda board: board.acquire("x", ttl=2), lambda board: board.acquire("x").release()),
+    ],
+    ids=["claim an id", "claim the next", "acquire"],
+)
+def test_ctrl_c_at_any_moment_strands_no_short_lease(scratch: Path, act: Verb, lay: Verb) -> None:
+    handed_back, at, came = 0, 0, True
+    while came:
+        at += 1
+        folder = scratch / str(at)
+        folder.mkdir()
+        place = Place(folder, ttl=86400)
+        lay(place.board)
+        (before,) = place.board.find("x")
+        came = interrupted(*place.another(), at, act)
+        (task,) = place.board.find("x")
+        handed_back += not task.live and task.fence > before.fence
+        assert not task.live or place.records() == [task.stem], f"at call {at}"
+    assert at > 10
+    assert handed_back, "it also came between the rename and the record"
