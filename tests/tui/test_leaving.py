@@ -83,7 +83,7 @@ def test_a_terminal_that_is_closed_ends_it(path: Path, tmp_path: Path, deaf: boo
         spent, ended = shown.cpu(), _spent()
         shown.cut()
         shown.process.wait(PATIENCE)
-        assert _spent() - ended - spent < 1.0
+        assert _spent() - ended < 4 * spent, "it spins instead of leaving"
 
 
 def test_a_terminal_that_goes_without_a_word_ends_it(path: Path, tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_a_terminal_that_goes_without_a_word_ends_it(path: Path, tmp_path: Path)
         spent, ended = shown.cpu(), _spent()
         shown.cut()
         shown.process.wait(PATIENCE)
-        assert _spent() - ended - spent < 1.0
+        assert _spent() - ended < 4 * spent, "it spins instead of leaving"
     finally:
         shown.end()
 
@@ -122,7 +122,7 @@ def test_a_terminal_that_takes_no_output_does_not_keep_it(path: Path, tmp_path: 
     with terminal(tmp_path, path, columns=200, rows=60) as shown:
         shown.shows("task-1")
         termios.tcflow(shown.slave, termios.TCOOFF)
-        time.sleep(0.3)
+        shown.settle(0.3)
         before = len(shown.raw)
         for _ in range(60):  # more than Textual's queue holds, so that its main thread waits
             shown.send("1")
