@@ -202,7 +202,10 @@ def test_read_only_locks_every_act_until_the_word_is_typed(path: Path, board: di
     drive(path, steps, config=Config(still=0, read_only=True))
 
 
-def test_a_row_that_has_just_moved_is_not_acted_on(path: Path, board: dibs.Board) -> None:
+def test_a_row_that_has_just_moved_is_not_acted_on(
+    path: Path, board: dibs.Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dibs_tui.acting.hands._SETTLED", 3600)
     for number in range(3):
         board.add(f"task-{number}")
 

@@ -95,7 +95,7 @@ def test_the_order_stands_still_for_a_while_after_a_cursor_move(
         assert "a-first" not in text_of(app)
         await until(pilot, lambda: "a-first" in text_of(app))
 
-    drive(path, steps, config=Config(still=1.5))
+    drive(path, steps, config=Config(still=4))
 
 
 def test_marks_stay_on_their_tasks_and_hold_the_order(path: Path, board: dibs.Board) -> None:
