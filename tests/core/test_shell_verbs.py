@@ -227,6 +227,19 @@ def test_past_its_lease_a_worker_has_stopped_whatever_the_disk_says(scratch: Pat
     assert all(n.endswith(".claimed") for n in fleet.names())
 
 
+def test_work_that_is_finished_three_ttls_late_is_committed_if_nobody_took_it(
+    scratch: Path,
+) -> None:
+    fleet = Fleet(scratch, SHELLS[0])
+    fleet.offer("a", "b")
+    alone, taken = (fleet.sh("next_task", DIBS_TTL="1") for _ in range(2))
+    os.rename(fleet.path / f"{taken}.claimed", fleet.path / "b.f1a1.available")
+    fleet.sh("sleep 3.1; verify_ownership", code=5, DIBS_CLAIM=alone)
+    fleet.sh("done_task", DIBS_CLAIM=alone)
+    fleet.sh("done_task", code=5, DIBS_CLAIM=taken)
+    assert fleet.names() == ["b.f1a1.available", f"done/{alone}"]
+
+
 def test_a_beat_beside_it_keeps_a_worker_going(fleet: Fleet) -> None:
     fleet.offer("a")
     beats = "(for _ in 1 2 3 4; do sleep 0.4; heartbeat; done) &"
