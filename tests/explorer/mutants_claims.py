@@ -166,7 +166,7 @@ MUTANTS: list[Mutant] = [
         ),
         (
             "claims:take",
-            '        store.write(f"{RECORDS}/{stem}", encode(record))\n    e',
+            '        store.write(f"{RECORDS}/{stem}", line)\n    e',
             "        pass\n    e",
         ),
         ("facts:facts_of", "max(since, mtime, ctime)", "(mtime or since)"),
