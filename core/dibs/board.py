@@ -170,11 +170,13 @@ class Board:
 
     def check(self) -> list[checkup.Finding]:
         """Everything half done, doubled, foul or nobody's."""
-        return checkup.check(self._store)
+        from dibs.probing.trial import findings
+
+        return [*checkup.check(self._store), *findings(self._store, self.path)]
 
     def repair(self) -> list[checkup.Finding]:
         """Mend what can be mended; returns what a person must decide."""
-        return checkup.repair(self._store, checkup.check(self._store))
+        return checkup.repair(self._store, self.check())
 
     def forget(self, ident: str) -> None:
         """Free the id of a task that is gone, so that it can be added again."""

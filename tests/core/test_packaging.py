@@ -2,6 +2,7 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -89,3 +90,45 @@ def test_the_installed_script_shows_a_board_as_text(dibs: Path, board_dir: Path)
     assert "hello" in output(dibs, board_dir)
     assert "hello" in output(dibs, "board", board_dir)
     assert "hello" in output(dibs.with_name("python"), "-m", "dibs", board_dir)
+
+
+def test_a_dashboard_without_what_it_draws_with_names_the_line_that_installs_it(
+    dibs: Path, board_dir: Path, tmp_path: Path
+) -> None:
+    (board_dir / "hello.available").touch()
+    for line in ([dibs, board_dir], [dibs, "board", board_dir], [dibs, "demo"]):
+        code, told = on_a_terminal(*line, XDG_STATE_HOME=str(tmp_path))
+        assert code == 2
+        assert re.search(r"needs textual, which is not installed: `pip install .*textual", told)
+        assert "fault" not in told
+        assert len(told.strip().splitlines()) == 1
+    assert not list(tmp_path.rglob("crash.txt"))
+    assert "hello" in output(dibs, "--once", board_dir)
+
+
+def on_a_terminal(*command: str | Path, **env: str) -> tuple[int, str]:
+    """How a command ends that runs on a terminal, and what it prints there."""
+    ours, theirs = os.openpty()
+    with subprocess.Popen(
+        command, env=os.environ | env, stdin=theirs, stdout=theirs, stderr=theirs
+    ) as process:
+        os.close(theirs)
+        told = b""
+        with suppress(OSError):  # a terminal that no one has open any more
+            while piece := os.read(ours, 4096):
+                told += piece
+        os.close(ours)
+        return process.wait(), told.decode()
+
+
+def test_a_source_tree_that_is_not_installed_says_so_and_shows_its_board(board_dir: Path) -> None:
+    (board_dir / "hello.available").touch()
+    bare = {"PYTHONPATH": str(CHECKOUT / "core")}
+    for line, words in (
+        (["--version"], "dibs (not installed: this is a source tree)"),
+        (["ls"], "hello"),
+        ([str(board_dir)], "hello"),
+        (["board", str(board_dir)], "hello"),
+    ):
+        command = [sys.executable, "-S", "-m", "dibs", *line]
+        assert words in output(*command, **bare, DIBS_DIR=str(board_dir))

@@ -119,6 +119,18 @@ def test_init_says_nothing_where_all_is_well(command: Command) -> None:
     }
 
 
+def test_a_probe_that_was_killed_is_found_by_check_and_cleared_away_by_repair(
+    board: Path, command: Command
+) -> None:
+    left = board / ".dibs/trial.0123456789"
+    (left / "rename.0123456789").mkdir(parents=True)
+    assert command("check") == ""
+    os.utime(left, (1, 1))
+    assert "left by a probe that was killed  (--repair)" in command("check", code=6)
+    assert command("check", "--repair") == ""
+    assert not left.exists()
+
+
 def test_a_probe_that_was_killed_is_cleared_away_by_a_later_one(board: Path) -> None:
     old, young, strange = (board / ".dibs" / f"trial.{n}" for n in ("0" * 10, "1" * 10, "mine"))
     for folder in (old, young, strange):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shlex
 import sys
 import threading
 import time
@@ -38,6 +39,34 @@ def crashed(error: BaseException) -> Crashed:
     except (OSError, ValueError) as refused:
         where = f"the details could not be kept in {path()}: {refused}"
     return Crashed(clean(f"this is a fault in dibs: {said[:200]}; {where}"))
+
+
+class NotInstalled(DibsError):
+    """What the dashboard draws with is not installed."""
+
+    exit_code = 2
+
+
+def not_installed(error: ModuleNotFoundError) -> NotInstalled | None:
+    """What to install; None where it is a module of our own that is missing."""
+    module = (error.name or "").partition(".")[0]
+    if module in ("", "dibs", "dibs_tui"):
+        return None
+    line = shlex.join(["pip", "install", *_requirements()])
+    return NotInstalled(
+        f"the dashboard needs {module}, which is not installed: `{line}` installs all that it "
+        "needs; every verb, `dibs ls` and `dibs --once` work without"
+    )
+
+
+def _requirements() -> list[str]:
+    """What the dashboard needs, as the package says it."""
+    from importlib.metadata import PackageNotFoundError, requires
+
+    found: list[str] = []
+    with suppress(PackageNotFoundError):
+        found = [line for line in requires("dibs") or () if ";" not in line]
+    return found or ["humanize", "textual", "watchfiles"]
 
 
 @contextmanager

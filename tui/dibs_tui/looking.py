@@ -41,6 +41,11 @@ def look(argv: Sequence[str]) -> int:
         return 0
     except KeyboardInterrupt:
         return 130
+    except ModuleNotFoundError as error:
+        from dibs.cli.refusal import tell
+        from dibs_tui.crash import crashed, not_installed
+
+        return tell(voice, not_installed(error) or crashed(error))
     except Exception as error:  # a fault of ours, and no traceback helps who looks at a board
         from dibs.cli.refusal import tell
         from dibs_tui.crash import crashed
@@ -154,7 +159,11 @@ def _live(
     reader = Reader(os.path.abspath(path), poll=config.poll, open_board=opened, read_only=read_only)
     gc.disable()  # until the first frame: everything made until then stays
     reader.start()  # it looks at the board while the screen is still being imported
-    from dibs_tui.app import run
+    try:
+        from dibs_tui.app import run
+    except ModuleNotFoundError:
+        reader.stop()
+        raise
 
     with _drawn_on_the_terminal():
         terms = " ".join(args.filter)

@@ -209,9 +209,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         print(overview())
         raise SystemExit(0)
     if rest and rest[0] == "--version":
-        from importlib.metadata import version
-
-        print(f"dibs {version('dibs')}")
+        print(f"dibs {_version()}")
         raise SystemExit(0)
     word, rest = _verb(rest)
     if word == "run":
@@ -223,6 +221,15 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     module, _, function = verb.run.partition(":")
     args.run = getattr(importlib.import_module(f"dibs.cli.{module}"), function)
     return args
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("dibs")
+    except PackageNotFoundError:
+        return "(not installed: this is a source tree)"
 
 
 def read(

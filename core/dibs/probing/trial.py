@@ -8,9 +8,11 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import NamedTuple
 
 from dibs.adding import DRAFT_AGE
+from dibs.checkup import Finding
 from dibs.clock import SECOND
 from dibs.disk import Disk
 from dibs.errors import StorageError
@@ -84,10 +86,25 @@ def _clear(folder: str) -> None:
 
 
 def sweep(store: Store, root: str) -> None:
-    """Remove the trials of probes that were killed: those that are older than any can be."""
+    """Remove the trials of probes that were killed."""
+    for path in left_over(store):
+        with suppress(OSError):
+            _clear(f"{root}/{path}")
+
+
+def findings(store: Store, root: str) -> list[Finding]:
+    """The same for `check`, which mends it where it is told to."""
+    text = "left by a probe that was killed"
+    return [
+        Finding("trial", path, text, partial(_clear, f"{root}/{path}")) for path in left_over(store)
+    ]
+
+
+def left_over(store: Store) -> Iterator[str]:
+    """The folders of trials that are older than any can be."""
     now = store.clock.now()
     for name in filter(_is_trial, store.ended(".dibs")):
         with suppress(OSError):
             stat = store.port.stat(f".dibs/{name}")
             if stat.folder and now.fs - stat.mtime > DRAFT_AGE * SECOND:
-                _clear(f"{root}/.dibs/{name}")
+                yield f".dibs/{name}"
