@@ -38,7 +38,7 @@ async def opened(
 ) -> Page:
     """The full view of the task of that id, once the journal was read or a text is there."""
     task = next(task for task in app.model.tasks.values() if task.id == ident)
-    screen = InspectScreen(task, app.model, tab)
+    screen = InspectScreen(task, app.model, tab, app.commands)
     await app.push_screen(screen)
     page = page_of(app)
     if until_text:

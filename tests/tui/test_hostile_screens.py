@@ -121,7 +121,7 @@ def told(path: Path, home: Path, look: Callable[[Terminal, int], None], count: i
         shown.shows("● live")
         look(shown, count)
         shown.send("q")
-        assert shown.leaves(3) == 0, shown.text
+        assert shown.leaves() == 0, shown.text
         return bytes(shown.raw)
 
 
@@ -234,7 +234,7 @@ def test_what_comes_while_it_is_looked_at_is_harmless(
         shown.press("i", "3", "g", "4", "0", "1")
         shown.settle()
         shown.send("q")
-        assert shown.leaves(3) == 0, shown.text
+        assert shown.leaves() == 0, shown.text
         harmless(parse(bytes(shown.raw)), looks.mild)
 
 
@@ -247,7 +247,7 @@ def test_a_hostile_path_is_harmless(looks: Looks, tmp_path: Path) -> None:
         (tmp_path / name).rename(tmp_path / "gone")
         shown.shows("MISSING")
         shown.send("q")
-        assert shown.leaves(3) == 0, shown.text
+        assert shown.leaves() == 0, shown.text
         harmless(parse(bytes(shown.raw)), looks.mild)
 
 
@@ -256,7 +256,7 @@ def test_the_wall_is_harmless(looks: Looks, foul: Path, tmp_path: Path) -> None:
     with terminal(tmp_path, "--wall", foul, columns=160, rows=50) as shown:
         shown.shows("silent together", "larger than a record")
         os.kill(shown.pid, signal.SIGTERM)
-        shown.leaves(3)
+        shown.leaves()
         harmless(parse(bytes(shown.raw)), looks.mild)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import dibs
 from tests.tui.sequences import parse
-from tests.tui.terminal import terminal, verb
+from tests.tui.terminal import Terminal, terminal, verb
 from tests.tui.troubled import NOTICED, answers, recovered, three_tasks, troubled
 
 
@@ -105,7 +105,7 @@ def test_a_place_that_is_no_board_says_so(tmp_path: Path) -> None:
     with terminal(tmp_path, path) as shown:
         shown.shows("NOT A BOARD", str(path), "q leaves")
         shown.send("q")
-        assert shown.leaves(2) == 0
+        assert shown.leaves() == 0
 
 
 def test_what_the_kernel_forgot_to_tell_is_found(path: Path, tmp_path: Path) -> None:
@@ -134,15 +134,19 @@ def test_without_colour_the_cursor_is_seen(path: Path, tmp_path: Path) -> None:
     with terminal(tmp_path, path, env={"NO_COLOR": "1"}) as shown:
         shown.shows("task-2", "● live")
         shown.press("2", "j")
-        row = next(y for y, line in enumerate(shown.lines) if "task-3" in line)
-        reverse = [cell.reverse for cell in shown.cells(row)]
-        assert all(reverse[2:100])
+        row = shown.wait_for(lambda: under_cursor(shown, "task-3"))
         assert not any(cell.reverse for cell in shown.cells(row - 1))
         shown.press("8", "9", "0", "?", "\x1b", "1", "/", "i", "\x1b", "i", "\r", "\x1b", ":")
         shown.press("\x1b")
         shown.send("q")
-        assert shown.leaves(2) == 0
+        assert shown.leaves() == 0
         assert coloured(parse(bytes(shown.raw)).kinds) == set()
+
+
+def under_cursor(shown: Terminal, text: str) -> int:
+    """The row with this text, if all of it is reversed; else 0."""
+    rows = [y for y, line in enumerate(shown.lines) if text in line]
+    return next((y for y in rows if all(c.reverse for c in shown.cells(y)[2:100])), 0)
 
 
 def coloured(kinds: frozenset[str]) -> set[str]:

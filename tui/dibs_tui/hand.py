@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Protocol
 from dibs_tui.acting.operator import Operator
 from dibs_tui.commands import BY_ID
 from dibs_tui.layout import VIEWS
-from dibs_tui.messages import Inspected
 from dibs_tui.model.panels import PANELS
 from dibs_tui.taking import Taking
 from dibs_tui.widgets.filterbar import FilterBar
@@ -97,11 +96,12 @@ class Hand:
         found = screen.parts.of(screen.view)
         return getattr(found or screen.table, "cursor_task", None)
 
-    def inspect(self, task: Task) -> None:
+    def inspect(self, task: Task, tab: str = "") -> None:
         """Show a task whole."""
         from dibs_tui.screens.inspect import InspectScreen
 
-        self.screen.app.push_screen(InspectScreen(task, self.screen.model))
+        screen = InspectScreen(task, self.screen.model, tab, self.screen.dibs.commands)
+        self.screen.app.push_screen(screen)
 
     def _inspect(self) -> str | None:
         found = self.screen.parts.of(self.screen.view)
@@ -111,16 +111,14 @@ class Hand:
         task = self.task()
         if task is None:
             return "there is no task under the cursor"
-        self.screen.post_message(Inspected(task))
+        self.inspect(task)  # at once: a message would let the next key overtake it
         return None
 
     def _timeline(self) -> str | None:
-        from dibs_tui.screens.inspect import InspectScreen
-
         task = self.task()
         if task is None:
             return "there is no task under the cursor"
-        self.screen.app.push_screen(InspectScreen(task, self.screen.model, tab="timeline"))
+        self.inspect(task, "timeline")
         return None
 
     def _pane(self) -> str | None:

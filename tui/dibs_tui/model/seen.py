@@ -8,6 +8,10 @@ from typing import NamedTuple
 from dibs import Event, Facts, Rates, Sample, Task, Verdict
 
 
+OVERDUE = 1.5
+"""Seconds that the disk may take for an answer before the head no longer calls the board live."""
+
+
 class Seen(NamedTuple):
     """What one look at the board found different."""
 
@@ -68,6 +72,16 @@ class Status(NamedTuple):
     def writable(self) -> bool:
         """Whether tasks can be moved here."""
         return not self.why_read_only
+
+    def owed(self, now: float) -> float:
+        """Seconds since the board was last seen, where a look at it is overdue; else 0.
+
+        The word "live" must not outlast the looks that it rests on: the disk may hang, the reader's
+        thread may have ended, and the board may be missing meanwhile.
+        """
+        busy = now - self.busy if self.busy else 0.0
+        age = now - self.fresh
+        return age if busy > OVERDUE or age > self.every + 2 * OVERDUE else 0.0
 
     @property
     def kind(self) -> tuple[object, ...]:

@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from dibs_tui.model.seen import Seen
 
 _UPRIGHT = ("all", "stale", "claimed")
-_AT_ONCE = ("filter", "commands", "help")
-"""What is typed after these in one go is text, so they are done before the next key is seen."""
 _LOW = 12
 """Lines; in fewer of them the frame and most of the head give way to rows."""
 _BOTTOM = ("available", "failed", "done", "locks")
@@ -103,13 +101,9 @@ class BoardScreen(Own, Screen[None]):
     def on_mount(self) -> None:
         """Bind the keys, take over what is remembered, and begin to tick."""
         for command in self.dibs.commands:
-            for key in command.keys:
+            for key in command.keys:  # each is done before the next is seen, so none overtakes
                 self._bindings.bind(
-                    key,
-                    f"do('{command.id}')",
-                    command.title,
-                    show=False,
-                    priority=command.id in _AT_ONCE,
+                    key, f"do('{command.id}')", command.title, show=False, priority=True
                 )
         self._bindings.bind("enter", "keep_filter", show=False, priority=True)
         self.take_all()

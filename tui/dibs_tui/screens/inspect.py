@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -58,11 +58,26 @@ class InspectScreen(Screen[None]):
     CSS_PATH = "inspect.tcss"
     AUTO_FOCUS = "#inspected"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(str(n), f"tab('{tab}')", tab, show=False) for n, tab in enumerate(TABS, 1)
+        Binding(str(n), f"tab('{tab}')", tab, show=False, priority=True)
+        for n, tab in enumerate(TABS, 1)
     ]
 
-    def __init__(self, task: Task, model: BoardModel, tab: str = "") -> None:
+    def __init__(
+        self,
+        task: Task,
+        model: BoardModel,
+        tab: str = "",
+        commands: Sequence[Command] = COMMANDS,
+    ) -> None:
+        """`commands`: the registry, with the keys as the user has bound them."""
         super().__init__()
+        self._commands = commands
+        for command in commands:  # before it is mounted: a key may follow at once
+            for key in command.keys if command.id in _ACTIONS else ():
+                self._bindings.key_to_bindings.pop(key, None)
+                self._bindings.bind(
+                    key, _ACTIONS[command.id], command.title, show=False, priority=True
+                )
         self.tab = tab or TABS[0]
         self._subject = Subject(model, self.post_message)
         self._subject.set(task)
@@ -75,19 +90,10 @@ class InspectScreen(Screen[None]):
         yield Ribbon(id="inspect-keys")
 
     def on_mount(self) -> None:
-        """Bind the keys of the registry, and look."""
-        for command in self._commands:
-            for key in command.keys if command.id in _ACTIONS else ():
-                self._bindings.key_to_bindings.pop(key, None)
-                self._bindings.bind(key, _ACTIONS[command.id], command.title, show=False)
+        """Look."""
         self._subject.find_out(board_of(self.app))
         self.set_interval(1.0, self.show)
         self.call_after_refresh(self.show)
-
-    @property
-    def _commands(self) -> tuple[Command, ...]:
-        """The registry, with the keys as the user has bound them."""
-        return getattr(self.app, "commands", COMMANDS)
 
     # What is shown
 

@@ -102,6 +102,9 @@ class Head(Widget):
         status = self.status
         if status.trouble:
             return f"✗ {status.trouble}", "state-failed", ()
+        owed = status.owed(time.monotonic())
+        if owed and status.fresh:
+            return f"… waiting {short(owed)}", "state-failed", ()
         if status.live:
             return "● live", "state-claimed", status.traits
         if not status.fresh:
