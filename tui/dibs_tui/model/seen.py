@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from dibs import Event, Facts, Rates, Sample, Task, Verdict
 
-
 OVERDUE = 1.5
 """Seconds that the disk may take for an answer before the head no longer calls the board live."""
 
