@@ -110,7 +110,7 @@ def test_a_read_only_dashboard_writes_nothing_but_the_clock(board: dibs.Board) -
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         await pilot.press("8")
         await until(pilot, lambda: "nothing asks for you" in text_of(app))
-        await until(pilot, lambda: "no doubled or half-done file" in text_of(app))
+        await until(pilot, lambda: "no doubled, half-done or unknown file" in text_of(app))
 
     drive(root, steps, config=Config(still=0, read_only=True, failing_again=9))
     after = {p: p.stat().st_mtime_ns for p in root.rglob("*") if p.name != "probe"}

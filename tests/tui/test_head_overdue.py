@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,9 +14,9 @@ import pytest
 from textual.pilot import Pilot
 
 import dibs
-from dibs_tui import reader
 from dibs_tui.app import DibsApp
 from dibs_tui.model.seen import Status
+from dibs_tui.reader import Reader
 from dibs_tui.widgets.head import Head
 from tests.patience import PATIENCE
 from tests.tui.listed import still
@@ -55,14 +56,14 @@ def test_live_is_not_shown_while_the_disk_owes_an_answer() -> None:
 @contextmanager
 def stuck(patch: pytest.MonkeyPatch) -> Iterator[None]:
     """No pass of the reader comes to its end: its next look gets no answer."""
-    before, asked, answer = reader.identity, Event(), Event()
+    before, asked, answer = Reader._which, Event(), Event()
 
-    def identity(path: str) -> tuple[int, int] | None:
+    def which(reader: Reader) -> tuple[object, object]:
         asked.set()
         answer.wait()
-        return before(path)
+        return before(reader)
 
-    patch.setattr(reader, "identity", identity)
+    patch.setattr(Reader, "_which", which)
     assert asked.wait(PATIENCE)
     try:
         yield
@@ -78,7 +79,7 @@ def test_a_board_that_goes_while_the_reader_is_stuck_is_not_called_live(
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         await until(pilot, lambda: "● live" in text_of(app))
         with stuck(monkeypatch):
-            path.rename(path.with_name("elsewhere"))
+            os.rename(path, path.with_name("elsewhere"))
             await until(pilot, lambda: "● live" not in text_of(app))
             assert "… waiting" in text_of(app)
         await until(pilot, lambda: "MISSING" in text_of(app))

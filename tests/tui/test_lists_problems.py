@@ -78,7 +78,7 @@ def test_where_all_is_well_it_says_what_that_means() -> None:
         shown.check.done = True
         shown.repaint_changed()
         await pilot.pause()
-        assert "no doubled or half-done file" in "\n".join(app.lines)
+        assert "no doubled, half-done or unknown file" in "\n".join(app.lines)
         shown.check.trouble = "x: \x1b[31mdenied"
         shown.repaint_changed()
         await pilot.pause()

@@ -245,3 +245,25 @@ def test_every_problem_has_a_key_of_its_own() -> None:
     put(model, f"a0.f3a3.w-{7:010X}.claimed")
     keys = [p.key for group in problems(model, CONFIG, found) for p in group.problems]
     assert len(keys) == len(set(keys)) > 8
+
+
+def test_a_board_that_cannot_be_seen_is_the_first_problem() -> None:
+    model = still()
+    claim(model, "a", "w", beats=(500,))
+    groups = problems(model, CONFIG, trouble=("missing", "MISSING — /b: there is no such directory"))
+    first = groups[0].problems[0]
+    assert (first.id, first.word) == ("board", "missing")
+    assert "there is no such directory" in first.reason
+
+
+def test_every_file_of_no_task_is_a_problem_and_their_number_until_they_are_checked() -> None:
+    model = still()
+    model.apply(Seen(strangers=215))
+    (unchecked,) = problems(model, CONFIG)
+    assert unchecked.total == 1
+    assert "215" in unchecked.problems[0].reason
+    files = [Finding("stranger", f"x{n}.tmp", "no task's name; left alone") for n in range(215)]
+    (group,) = problems(model, CONFIG, files)
+    assert group.total == 215
+    assert {problem.id for problem in group.problems} == {f"x{n}.tmp" for n in range(215)}
+    assert problems(model, CONFIG, files, parse(["id=x7.tmp"]))[0].total == 1

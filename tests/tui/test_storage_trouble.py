@@ -29,7 +29,12 @@ def test_a_directory_that_is_renamed_away_is_missing_until_it_is_back(
         path.rename(tmp_path / "elsewhere")
         troubled(shown, "MISSING", str(path), "trying again")
         answers(shown)
+        shown.send("8")
+        shown.shows("the board itself is in doubt", "✗ board")
+        shown.lacks("nothing asks for you")
         (tmp_path / "elsewhere").rename(path)
+        shown.lacks("the board itself is in doubt")
+        shown.send("1")
         recovered(shown, path, "MISSING")
 
 

@@ -26,8 +26,9 @@ _FILES = {
     "lock": "lone lock",
     "draft": "half added",
 }
-"""The findings of `dibs check` that ask for a person, in a word. All others stand elsewhere here,
-mend themselves, or are what plain shells leave."""
+"""The findings of `dibs check` that ask for a person, in a word. All others stand elsewhere here or
+mend themselves."""
+_UNKNOWN = "stranger"
 
 _NOW = {"failed": "set apart", "available": "waits again", "claimed": "in work again"}
 
@@ -65,9 +66,17 @@ class Group(NamedTuple):
 
 
 def problems(
-    model: BoardModel, config: Config, findings: Iterable[Finding] = (), test: Test | None = None
+    model: BoardModel,
+    config: Config,
+    findings: Iterable[Finding] = (),
+    test: Test | None = None,
+    *,
+    trouble: tuple[str, str] = ("", ""),
 ) -> list[Group]:
-    """What asks for a person, the most urgent first; groups without any are left out."""
+    """What asks for a person, the most urgent first; groups without any are left out.
+
+    `trouble`: why the board cannot be seen now, in a word and in a line.
+    """
     files, claims = list(findings), list(held(model))
     shown = claims
     if test is not None:
@@ -77,13 +86,14 @@ def problems(
     again = f"failing again and again: {config.failing_again} attempts or more"
     too_long = f"waiting for more than {short(config.waiting_too_long)}"
     groups = [
-        _group("failed", "the board itself is in doubt", _board(model, claims, files)),
+        _group("failed", "the board itself is in doubt", _board(model, claims, files, trouble)),
         _group("stale", "silent together: one cause, one plan", _folds(found)),
         _group("stale", "stale: silent past the lease, or dead", _stale(model, shown, folded)),
         _group("late", "late by their own cadence, the lease still runs", _late(model, shown)),
         _group("failed", again, _failing(model, config, test)),
         _group("available", too_long, _waiting(model, config, test)),
         _group("free", "files: doubled or half done", _files(model, files, test)),
+        _group("free", "files of no task: left alone", _unknown(model, files, test)),
     ]
     return [group for group in groups if group.total]
 
@@ -105,8 +115,16 @@ def _group(state: str, title: str, found: _Found) -> Group:
     return Group(state, title, len(ranked), listed, waiting and len(ranked) >= MOST)
 
 
-def _board(model: BoardModel, claims: Sequence[Held], findings: Iterable[Finding]) -> _Found:
+def _board(
+    model: BoardModel,
+    claims: Sequence[Held],
+    findings: Iterable[Finding],
+    trouble: tuple[str, str],
+) -> _Found:
     """Clock and storage: what makes all the other answers doubtful."""
+    word, cause = trouble
+    if word:
+        yield 4, Problem(0, "0/board", "failed", "board", word, cause)
     if not model.exact:
         reason = "the board cannot be written here: silence is told by the newest beat seen"
         yield 2, Problem(0, "0/clock", "failed", "clock", "in doubt", reason)
@@ -207,6 +225,18 @@ def _files(model: BoardModel, findings: Iterable[Finding], test: Test | None) ->
         text = finding.text + ("; dibs check --repair mends it" if finding.mend else "")
         key = f"6/{finding.kind}/{name}"
         yield double, Problem(6, key, "failed" if double else "free", ident, word, text, task)
+
+
+def _unknown(model: BoardModel, findings: Sequence[Finding], test: Test | None) -> _Found:
+    """Each file that belongs to no task; their number until the files have been checked."""
+    found = [finding for finding in findings if finding.kind == _UNKNOWN]
+    if model.strangers and not found and test is None:
+        reason = f"{model.strangers:,} files here belong to no task: `dibs check` lists them"
+        yield 0, Problem(7, "7/", "free", "files", "unknown", reason)
+    for finding in found:
+        name = finding.name
+        if test is None or test(Entry(name, "", "", name)):
+            yield 0, Problem(7, f"7/{name}", "free", name, "unknown", finding.text)
 
 
 def _tries(task: Task) -> str:

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from dibs import Board, DibsError, Finding, Task
 from dibs_tui.ages import short
+from dibs_tui.cards import trouble_of
 from dibs_tui.config import Config
 from dibs_tui.messages import FilterAsked, Inspected
 from dibs_tui.model.board import BoardModel
@@ -69,7 +70,9 @@ class Problems(Shown[Group | Problem]):
         if board is not None:
             self.check.ask(board)
         found: list[tuple[str, Group | Problem]] = []
-        self._groups = problems(self.model, self._config, self.check.findings, self.test)
+        self._groups = problems(
+            self.model, self._config, self.check.findings, self.test, trouble=self._trouble()
+        )
         for group in self._groups:
             found += [("", group), *((problem.key, problem) for problem in group.problems)]
         return found
@@ -78,6 +81,16 @@ class Problems(Shown[Group | Problem]):
         from dibs_tui.app import DibsApp
 
         return self.app.reader.board if isinstance(self.app, DibsApp) else None
+
+    def _trouble(self) -> tuple[str, str]:
+        """Why the board cannot be seen now, in a word and in a line."""
+        from dibs_tui.app import DibsApp
+
+        if not isinstance(self.app, DibsApp):
+            return "", ""
+        reader = self.app.reader
+        why = trouble_of(reader.status, reader.path, time.monotonic())
+        return ((reader.status.trouble or "no answer") if why else "", why)
 
     def draw(self, row: Group | Problem, width: int) -> Sequence[Part]:
         """Glyph, id, what is wrong in a word, and the reason."""
@@ -100,7 +113,7 @@ class Problems(Shown[Group | Problem]):
         config = self._config
         if not self.model.whole:
             return "the board is still being looked at"
-        files = "no doubled or half-done file"
+        files = "no doubled, half-done or unknown file"
         if self.check.trouble:
             files = f"but the files could not be checked: {clean(self.check.trouble, 200)}"
         elif not self.check.done:
