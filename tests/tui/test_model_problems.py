@@ -250,7 +250,9 @@ def test_every_problem_has_a_key_of_its_own() -> None:
 def test_a_board_that_cannot_be_seen_is_the_first_problem() -> None:
     model = still()
     claim(model, "a", "w", beats=(500,))
-    groups = problems(model, CONFIG, trouble=("missing", "MISSING — /b: there is no such directory"))
+    groups = problems(
+        model, CONFIG, trouble=("missing", "MISSING — /b: there is no such directory")
+    )
     first = groups[0].problems[0]
     assert (first.id, first.word) == ("board", "missing")
     assert "there is no such directory" in first.reason

@@ -24,6 +24,7 @@ from dibs_tui.model.panels import PANELS
 from dibs_tui.model.rhythm import Rhythm
 from dibs_tui.model.roll import Flipped, Roll
 from dibs_tui.model.seen import Seen
+from dibs_tui.model.waited import Waited
 from dibs_tui.text import clean
 
 _FEED = 2000
@@ -79,6 +80,7 @@ class BoardModel:
         self.exact = True
         self._listings: list[Listing] = []
         self._flashes: dict[str, float] = {}
+        self._waited = Waited()
         self.aftermath = Aftermath()
         self.brake = Brake()
         self._stale_locks = 0
@@ -203,7 +205,8 @@ class BoardModel:
         self.brake.probed(seen.probe, time.monotonic())
         was_whole, self.whole = self.whole, seen.whole
         self.strangers = seen.strangers
-        since = seen.since.items()
+        self._waited.went(seen.went, self.since)
+        since = {**self._waited.corrected(seen.since), **self._waited.came(seen.came)}.items()
         aged = {n: at for n, at in since if n in self.tasks and self.since.get(n) != at}
         self.since.update(aged)
         for name, at in aged.items():
@@ -300,12 +303,21 @@ class BoardModel:
             self._intents.pop((event.src, event.by), None)
         self.feed.appendleft(event)
         self.rates.note(event.verb, event.at)
+        self._begin_earlier(event.dst, self._waited.heard(event, self.since))
         known = self.facts.get(event.src) or self._over.get(event.src)
         self.aftermath.note(event, known, self.held())
         if event.verb in ("fail", "park", "reap") and event.reason:
             while len(self.reasons) >= _REASONS:
                 del self.reasons[next(iter(self.reasons))]
             self.reasons[event.id] = event.reason
+
+    def _begin_earlier(self, name: str, at: int | None) -> None:
+        """A task that waits for longer than its name does."""
+        task = self.tasks.get(name)
+        if at is not None and task is not None and at < self.since.get(name, at + 1):
+            self.since[name] = at
+            self.oldest.note(name, at)
+            self._place(task)
 
     def tell_crashes(self) -> None:
         """Tell of acts that were begun and of which no outcome came."""
