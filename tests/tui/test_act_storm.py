@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,8 +57,8 @@ def _undoes_the_last_act_whatever_was_shown(patch: pytest.MonkeyPatch) -> None:
 def _believes_every_rename(patch: pytest.MonkeyPatch) -> None:
     move = Store.move
 
-    def believing(store: Store, src: str, dst: str, *, keep: bool = False, until: int = 0) -> bool:
-        return move(store, src, dst, keep=keep, until=until) or True
+    def believing(store: Store, src: str, dst: str, **how: Any) -> bool:
+        return move(store, src, dst, **how) or True
 
     patch.setattr(Store, "move", believing)
 
