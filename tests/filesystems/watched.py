@@ -13,9 +13,6 @@ import dibs
 from dibs_tui.reader import Reader
 from tests.patience import PATIENCE
 
-WITHIN = 2.0
-"""Seconds: as soon as a person expects it."""
-
 
 def latencies(near: Path, far: Path, rounds: int, seed: int = 1) -> dict[str, list[float]]:
     """Seconds until each claim, beat and commit over `near` is told by a reader on `far`."""

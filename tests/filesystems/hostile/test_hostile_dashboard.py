@@ -13,13 +13,12 @@ import dibs
 from dibs_tui.reader import Reader
 from tests.filesystems.hostile.faults import BROKEN, NAMED, Faults
 from tests.filesystems.hostile.mount import FULL, Pair, pair, why_not
+from tests.patience import PATIENCE
 from tests.tui.terminal import Terminal, terminal
 
 if why_not():
     pytest.skip(f"NO HOSTILE FILE SYSTEM WAS TRIED: {why_not()}", allow_module_level=True)
 
-SEEN = 5.0
-"""Seconds within which what the other host did is seen, whatever is wrong with this mount."""
 ON_SCREEN = (
     "replies are lost as ENOENT",
     "everything seen late",
@@ -48,12 +47,12 @@ def reader(mounts: Pair) -> Iterator[Reader]:
     yield made
     mounts.calm()
     made.stop()
-    made.join(10)
+    made.join(PATIENCE)
     assert not made.is_alive()
 
 
-def until(seen: Callable[[], object], seconds: float = SEEN) -> None:
-    end = time.monotonic() + seconds
+def until(seen: Callable[[], object]) -> None:
+    end = time.monotonic() + PATIENCE
     while not seen():
         assert time.monotonic() < end, "not seen in time"
         time.sleep(0.02)
@@ -83,7 +82,7 @@ def test_the_reader_follows_the_other_host_where(name: str, mounts: Pair, reader
 
 
 def answers(shown: Terminal) -> None:
-    """Each key does what it does, within a second."""
+    """Each key does what it does."""
     for key, text in [("2", "─ 2 ○ available"), ("3", "─ 3 ● claimed")] * 3:
         shown.send(key)
         shown.shows(text)
@@ -94,7 +93,7 @@ def test_a_person_at_a_terminal_sees_the_other_host_and_is_answered(
     mounts: Pair, tmp_path: Path
 ) -> None:
     def seen(added: str) -> None:
-        shown.shows(added.partition(".")[0], seconds=SEEN)
+        shown.shows(added.partition(".")[0])
 
     with terminal(tmp_path, mounts.near.place / "screen", rows=60) as shown:
         shown.shows("task-2", "polling")

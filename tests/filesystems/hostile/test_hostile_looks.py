@@ -13,6 +13,7 @@ import pytest
 import dibs
 from tests.filesystems.hostile.faults import NAMED
 from tests.filesystems.hostile.mount import FULL, Pair, pair, why_not
+from tests.patience import PATIENCE
 from tests.stress.syscalls.tracer import run
 from tests.tui.terminal import environment
 
@@ -69,7 +70,7 @@ def in_a_process(home: Path, *argv: str | Path) -> subprocess.CompletedProcess[s
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=40,
+        timeout=PATIENCE,
     )
 
 
