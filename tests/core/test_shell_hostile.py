@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dibs import names
+from dibs.journal import LONG, ROTATED, parse
 from tests.core.library import SHELLS, Fleet
 
 
@@ -135,6 +136,30 @@ def test_a_journal_with_a_second_name_is_not_written(fleet: Fleet) -> None:
     before = journal.read_bytes()
     fleet.sh("next_task")
     assert journal.read_bytes() == before
+
+
+def test_a_long_journal_is_set_aside_by_a_shell_and_all_but_three_of_those_go(fleet: Fleet) -> None:
+    fleet.offer(*"abcdef")
+    fleet.sh("next_task")
+    (journal,) = (fleet.path / ".dibs/journal").iterdir()
+    (journal.with_name(f"{journal.stem}.x.jsonl")).write_text("a stranger's")
+    for turn in range(1, 6):
+        with journal.open("r+") as file:
+            file.truncate(LONG)
+            file.seek(LONG - 1)
+            file.write("\n")
+        fleet.sh("next_task")
+        first, second = journal.read_text().splitlines()
+        assert journal.with_name(f"{journal.stem}.{turn}.jsonl").stat().st_size == LONG
+        told = parse(first.encode())
+        assert told is not None
+        assert (told.verb, told.src) == (ROTATED, f".dibs/journal/{journal.stem}.{turn}.jsonl")
+        assert (f"{journal.stem}.{turn - 3}.jsonl removed" in told.reason) == (turn > 3)
+        assert '"claim"' in second
+    names = sorted(path.name for path in journal.parent.iterdir())
+    assert names == sorted(f"{journal.stem}{n}.jsonl" for n in ("", ".3", ".4", ".5", ".x"))
+    assert [e.id for e in fleet.board().journal.read() if e.verb == "claim"] == list("cdef")
+    assert journal.stat().st_mode == journal.with_name(f"{journal.stem}.5.jsonl").stat().st_mode
 
 
 def test_a_torn_journal_is_mended_by_the_next_line(fleet: Fleet) -> None:

@@ -487,6 +487,8 @@ dibs_json() {
     }')
 }
 
+dibs_long=33554432 # bytes after which a journal is set aside
+
 dibs_journal() { # VERB SRC DST BY REASON, of the task in eid; commentary, so it never fails
   dibs_unescape "$eid"
   dibs_now || now=0
@@ -498,14 +500,37 @@ dibs_journal() { # VERB SRC DST BY REASON, of the task in eid; commentary, so it
   [ $((${#line} + ${#r})) -lt 3900 ] || r= # more than one write(2) could tear it
   line="$line, \"reason\": \"$r\"}"
   f=.dibs/journal/$tag.jsonl torn=
-  if [ -e "$f" ] || [ -L "$f" ]; then # a second name of it may lie elsewhere
-    [ -f "$f" ] && [ ! -L "$f" ] && [ "$(command stat -c %h "$f")" = 1 ] || return 0
-    [ -z "$(command tail -c 1 "$f")" ] || torn=$dibs_nl
-    (printf '%s%s\n' "$torn" "$line" >> "$f") 2> /dev/null || :
-  else
-    (printf '%s\n' "$line" >> "$f") 2> /dev/null && dibs_own "$f"
-  fi
+  r=$(command stat -c '%h %f %s' "$f" 2> /dev/null)
+  case $r in
+    '') (printf '%s\n' "$line" >> "$f") 2> /dev/null && dibs_own "$f"; return 0 ;;
+    '1 8'???' '*) ;;
+    *) return 0 ;; # no regular file, or a second name of it may lie elsewhere
+  esac
+  [ "${r##* }" -lt $dibs_long ] || dibs_set_aside "$4" || :
+  [ -z "$(command tail -c 1 "$f" 2> /dev/null)" ] || torn=$dibs_nl
+  (printf '%s%s\n' "$torn" "$line" >> "$f") 2> /dev/null || :
 }
+
+dibs_set_aside() ( # BY: give the journal f a number, let all but the last three go, and say so
+  folder=${f%.jsonl} n=0 gone=
+  for g in "$folder".[1-9]*.jsonl; do
+    g=${g#"$folder".} g=${g%.jsonl}
+    case $g in *[!0-9]* | ?????????*) ;; *) [ "$g" -le $n ] || n=$g ;; esac
+  done
+  [ "$(command stat -c %s "$f")" -ge $dibs_long ] || exit 0 # another was faster
+  n=$((n + 1))
+  command mv $dibs_T -n "./$f" "./$folder.$n.jsonl" 2> /dev/null || exit 1
+  [ -e "$folder.$n.jsonl" ] || exit 1
+  for g in "$folder".[1-9]*.jsonl; do
+    r=${g#"$folder".} r=${r%.jsonl}
+    case $r in *[!0-9]* | ?????????*) continue ;; esac
+    [ "$r" -gt $((n - 3)) ] || ! command rm -f "./$g" || gone="$gone, $g"
+  done
+  [ ! "$gone" ] || gone="; ${gone#, } removed"
+  dibs_json "$1"
+  (printf '{"at": %d.%02d, "verb": "rotated", "id": "", "src": "%s", "dst": "", "by": "%s", "reason": "32 MiB were set aside%s"}\n' \
+    $((now / 100)) $((now % 100)) "$folder.$n.jsonl" "$r" "$gone" >> "$f") 2> /dev/null && dibs_own "$f"
+)
 
 # Claims.
 
