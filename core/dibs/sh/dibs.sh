@@ -512,24 +512,24 @@ dibs_journal() { # VERB SRC DST BY REASON, of the task in eid; commentary, so it
 }
 
 dibs_set_aside() ( # BY: give the journal f a number, let all but the last three go, and say so
-  folder=${f%.jsonl} n=0 gone=
-  for g in "$folder".[1-9]*.jsonl; do
-    g=${g#"$folder".} g=${g%.jsonl}
-    case $g in *[!0-9]* | ?????????*) ;; *) [ "$g" -le $n ] || n=$g ;; esac
+  series=${f%.jsonl} n=0 gone=
+  for g in "$series".[1-9]*.jsonl; do
+    g=${g#"$series".} g=${g%.jsonl}
+    case $g in *[!0-9]* | ?????????*) ;; *) [ "$g" -le "$n" ] || n=$g ;; esac
   done
   [ "$(command stat -c %s "$f")" -ge $dibs_long ] || exit 0 # another was faster
   n=$((n + 1))
-  command mv $dibs_T -n "./$f" "./$folder.$n.jsonl" 2> /dev/null || exit 1
-  [ -e "$folder.$n.jsonl" ] || exit 1
-  for g in "$folder".[1-9]*.jsonl; do
-    r=${g#"$folder".} r=${r%.jsonl}
-    case $r in *[!0-9]* | ?????????*) continue ;; esac
-    [ "$r" -gt $((n - 3)) ] || ! command rm -f "./$g" || gone="$gone, $g"
+  command mv $dibs_T -n "./$f" "./$series.$n.jsonl" 2> /dev/null || exit 1
+  [ -e "$series.$n.jsonl" ] || exit 1
+  for g in "$series".[1-9]*.jsonl; do
+    old=${g#"$series".} old=${old%.jsonl}
+    case $old in *[!0-9]* | ?????????*) continue ;; esac
+    [ "$old" -gt $((n - 3)) ] || ! command rm -f "./$g" || gone="$gone, $g"
   done
   [ ! "$gone" ] || gone="; ${gone#, } removed"
   dibs_json "$1"
   (printf '{"at": %d.%02d, "verb": "rotated", "id": "", "src": "%s", "dst": "", "by": "%s", "reason": "32 MiB were set aside%s"}\n' \
-    $((now / 100)) $((now % 100)) "$folder.$n.jsonl" "$r" "$gone" >> "$f") 2> /dev/null && dibs_own "$f"
+    $((now / 100)) $((now % 100)) "$series.$n.jsonl" "$r" "$gone" >> "$f") 2> /dev/null && dibs_own "$f"
 )
 
 # Claims.
