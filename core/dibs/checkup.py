@@ -150,8 +150,9 @@ def _claims(store: Store, now: Sample) -> Iterator[Finding]:
 def _locks(store: Store, now: Sample) -> Iterator[Finding]:
     """Plain locks that no claim stands beside: a zombie's heartbeat, or half a release."""
     listed = store.listing()
-    claimed = {name.rpartition(".claimed")[0] for name in listed if ".claimed" in name}
-    taken = {task.id for task in map(names.read, listed) if task is not None and task.take}
+    tasks = [task for task in map(names.read, listed) if task is not None and task.live]
+    claimed = {task.stem for task in tasks}
+    taken = {task.id for task in tasks if task.take}
     for name in listed:
         stem = name[: -len(".lock")]
         if not name.endswith(".lock") or stem in claimed:

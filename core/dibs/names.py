@@ -134,7 +134,7 @@ class Task(NamedTuple):
         if "/" in self.name:
             return self.name.rpartition("/")[2]
         if self.plain:
-            return self.name.rpartition(".claimed")[0]
+            return self.name.partition(".claimed-by-")[0].removesuffix(".claimed")
         return self.name.rpartition(".")[0]
 
 
@@ -220,11 +220,13 @@ def _read_plain(name: str) -> Task | None:
         return None
     parts = name.split(".")
     words = [n for n, part in enumerate(parts) if _match_state_word(part)]
-    if len(words) != 1 or words[0] == 0 or name[0] == ".":
+    if not words or words[0] == 0 or name[0] == ".":
         return None
     at = words[0]
     word, stem = parts[at], ".".join(parts[:at])
-    if word.startswith("claimed-by-"):
+    if word.startswith("claimed-by-"):  # what follows is an owner: often a host's name, with dots
+        if any(n == len(parts) - 1 or parts[n].startswith("claimed-by-") for n in words[1:]):
+            return None
         if len(word) + sum(map(len, parts[at + 1 :])) == len("claimed-by-"):
             return None
         word = CLAIMED

@@ -221,4 +221,6 @@ def _lock(store: Store, sight: Sight) -> tuple[str | None, int]:
 
 def _stem(sight: Sight) -> str:
     """The name without its state word, as the shell spelled it."""
-    return sight.name.rpartition(".claimed")[0]
+    seen = names.read(sight.name)
+    assert seen is not None
+    return seen.stem

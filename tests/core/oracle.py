@@ -52,10 +52,14 @@ class Oracle:
     def _plain(self, parts: list[str]) -> Fields | None:
         """`<anything>.available`, `<anything>.claimed`, `<anything>.claimed-by-<owner>`."""
         at = [n for n, part in enumerate(parts) if self._is_state_word(part)]
-        if len(at) != 1 or at[0] == 0:
+        if not at or at[0] == 0:
             return None
         word, rest = parts[at[0]], parts[at[0] + 1 :]
         if word.startswith("claimed-by-"):
+            if rest and self._is_state_word(rest[-1]):
+                return None
+            if any(part.startswith("claimed-by-") for part in rest):
+                return None
             if not word.removeprefix("claimed-by-") + "".join(rest):
                 return None
             word = "claimed"

@@ -34,7 +34,14 @@ stamps = st.builds(
     st.one_of(st.just(0), st.integers(1, 10**9 - 1)),
     st.integers(0, 9),
 )
-words = st.sampled_from(["available", "claimed", "free", "held", "lock", "claimed-by-host.x"])
+labels = st.sampled_from(
+    ["ci", "claimed", "claimed-boxes", "claimed-by", "free", "held", "lock", "available", "x-1", ""]
+)
+hosts = st.lists(labels, min_size=1, max_size=4).map(".".join)
+words = st.one_of(
+    st.sampled_from(["available", "claimed", "free", "held", "lock"]),
+    hosts.map("claimed-by-{}".format),
+)
 
 
 @st.composite
@@ -126,6 +133,29 @@ def test_no_name_outside_the_grammar_is_ever_taken_for_one(name: str) -> None:
     assert fields(names.read(name)) == ORACLE.board(name)
     for folder in ("done", "failed"):
         assert fields(names.read_ended(folder, name)) == ORACLE.ended(folder, name)
+
+
+plain_ids = st.lists(
+    st.sampled_from(["t1", "v2", "claimed-boxes", "by", "x.y", "f3", "free-1"]), min_size=1
+).map(".".join)
+
+
+@given(plain_ids, hosts)
+@example("t1", "ci.claimed-boxes.example")
+@example("claimed-boxes.t", "web.free.example")
+def test_a_shell_claim_goes_back_to_the_name_it_came_from_whatever_its_host_is_called(
+    ident: str, host: str
+) -> None:
+    offered = names.read(f"{ident}.available")
+    assert offered is not None
+    claimed = names.read(f"{ident}.claimed-by-{host}")
+    if claimed is None:  # an owner that could be the end of another name
+        last = host.rpartition(".")[2]
+        assert not host or last in ("available", "claimed", "free", "held", "lock")
+        return
+    assert (claimed.id, claimed.stamp, claimed.owner) == (offered.id, offered.stamp, host)
+    assert claimed.stem == ident
+    assert names.read(f"{claimed.stem}.available") == offered
 
 
 @given(st.text(max_size=60))

@@ -57,6 +57,20 @@ def test_a_plain_claim_ages_goes_stale_and_is_reaped_to_the_name_that_shells_tak
     assert not shell.board.snapshot().stale("task-7.claimed")
 
 
+@pytest.mark.parametrize("host", ["ci.claimed-boxes.example", "web.free.example", "x.claimed.y"])
+def test_a_host_may_have_a_state_word_in_its_name(shell: Shell, host: str) -> None:
+    shell.sh(CLAIM_BY, ECHO, host=host)
+    shell.wait(PLAIN_TTL - 1)
+    shell.sh(ECHO, host=host)
+    shell.wait(PLAIN_TTL - 1)
+    assert shell.reaped() == []
+    assert [entry.owner for entry in shell.board.entries()] == [host]
+    assert shell.board.check() == []
+    shell.wait(PLAIN_TTL)
+    assert shell.reaped() == ["task-7.available"]
+    assert shell.names() == ["task-7.available"]
+
+
 @pytest.mark.parametrize("beat", [": > task-7.lock", "printf 17 > task-7.lock", ECHO])
 def test_a_lock_that_is_empty_or_torn_is_a_beat_like_any_other(shell: Shell, beat: str) -> None:
     shell.sh(CLAIM, ECHO)

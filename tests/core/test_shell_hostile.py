@@ -2,14 +2,18 @@
 
 import os
 import shutil
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
+from hypothesis import Phase, example, given, settings
+from hypothesis import strategies as st
 
 from dibs import names
 from dibs.journal import LONG, ROTATED, parse
-from tests.core.library import SHELLS, Fleet
+from tests.core.library import LIBRARY, SHELLS, Fleet
+from tests.core.test_names import mutated
 
 
 def test_what_waits_in_the_way_is_not_overwritten(fleet: Fleet) -> None:
@@ -220,3 +224,39 @@ def test_looks_at_claims_that_are_gone_are_removed_and_foul_ones_passed_over(fle
     assert sorted(path.name for path in folder.iterdir()) == sorted([name, "notes"])
     assert not list(fleet.path.parent.rglob("pwned"))
     assert fleet.sh("sleep 1; reap_stale") == "a.f1a1.available"
+
+
+def read_by_shell(program: list[str], listed: list[str]) -> list[str]:
+    """What the library makes of each name."""
+    shell = shutil.which(program[0]) or pytest.skip(f"{program[0]} is not installed")
+    script = f""". '{LIBRARY}'
+    LC_ALL=C
+    while IFS= read -r n; do
+      dibs_read "$n" && printf '%s\\n' "$state $eid $fence $attempts $prio $claim" || echo stranger
+    done"""
+    lines = "".join(f"{name}\n" for name in listed)
+    done = subprocess.run(
+        [shell, *program[1:], "-c", script],
+        input=os.fsencode(lines),
+        capture_output=True,
+        check=True,
+    )
+    return os.fsdecode(done.stdout).split("\n")[:-1]
+
+
+def read_by_dibs(name: str) -> str:
+    task = names.read(name)
+    if task is None:
+        return "stranger"
+    return f"{task.state} {names.escape(task.id)} {' '.join(map(str, task.stamp))} {task.claim}"
+
+
+@pytest.mark.parametrize("program", SHELLS, ids=" ".join)
+@settings(max_examples=8, deadline=None, phases=[Phase.explicit, Phase.generate])
+@given(listed=st.lists(mutated(), min_size=5, max_size=30))
+@example(listed=["t1.claimed-by-ci.claimed-boxes.example", "t.claimed-by-web.free.fr"])
+@example(listed=["t.claimed-by-free", "t.claimed-by-a.free", "t.claimed-by-a.claimed-by-b.c"])
+def test_a_shell_reads_every_name_as_dibs_does(program: list[str], listed: list[str]) -> None:
+    """A NUL cannot be in a shell's variable, nor a line's end in a line."""
+    listed = [n for n in listed if n and not set("\0\n/") & set(n) and "=00" not in n]
+    assert read_by_shell(program, listed) == [read_by_dibs(name) for name in listed]

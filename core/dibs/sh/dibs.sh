@@ -330,13 +330,14 @@ dibs_claimed() { # <id>.<stamp>.<claim>
   [ ${#x} = 10 ] && [ ${#folded} -le 40 ]
 }
 
-dibs_waiting() { # <id>[.<stamp>], or a shell's own spelling
+dibs_waiting() { # <id>[.<stamp>], or a shell's own spelling, unless STRICT
   claim='' fence=0 attempts=0 prio=5
   case $1 in
     *[!A-Za-z0-9_=.-]* | *.*.* | *.f0) ;;
     *.*) eid=${1%.*}; dibs_stamp "${1##*.}" && dibs_eid "$eid" && return ;;
     *) eid=$1; dibs_eid "$eid" && return ;;
   esac
+  [ -z "${2:-}" ] || return 1
   fence=0 attempts=0 prio=5
   case .$1. in ..* | *.available.* | *.claimed.* | *.free.* | *.held.* | *.lock.* | *.claimed-by-*) return 1 ;; esac
   dibs_escape "$1"
@@ -347,12 +348,14 @@ dibs_read() { # any name on the board; sets state as well
     *=00*) return 1 ;; # no shell can hold a NUL
     *.claimed-by-?*)
       state=claimed
-      case .${1#*.claimed-by-}. in *.available.* | *.claimed.* | *.free.* | *.held.* | *.lock.* | *.claimed-by-*) return 1 ;; esac
+      case ${1#*.claimed-by-} in *[!.]*) ;; *) return 1 ;; esac
+      case ${1#*.claimed-by-} in *.available | *.claimed | *.free | *.held | *.lock | *.claimed-by-*) return 1 ;; esac
+      case .${1%%.claimed-by-*}. in .claimed-by-* | *.available.* | *.claimed.* | *.free.* | *.held.* | *.lock.*) return 1 ;; esac
       dibs_waiting "${1%%.claimed-by-*}" ;;
     *.available) state=available; dibs_waiting "${1%.*}" ;;
     *.claimed) state=claimed; dibs_claimed "${1%.*}" || dibs_waiting "${1%.*}" ;;
     *.held) state=held; dibs_claimed "${1%.*}" ;;
-    *.free) state=free; dibs_waiting "${1%.*}" ;;
+    *.free) state=free; dibs_waiting "${1%.*}" strict ;;
     *) return 1 ;;
   esac
 }
