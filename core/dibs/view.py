@@ -239,7 +239,7 @@ class View:
             seen = max(newest, store.port.stat("").mtime)
         except OSError as error:
             raise storage_error(error) from error
-        if newest or store.look(".dibs"):  # else there is nothing to judge, and nothing to write
+        if newest or self.live or store.look(".dibs"):  # else nothing to judge: nothing is written
             return store.clock.now_or_newest(seen)
         return Sample(seen, store.port.boottime()), False
 

@@ -51,6 +51,8 @@ class Follower:
         self.live = False
         """Whether changes are heard; else every pass looks at everything."""
         self.exact = True
+        self.local = False
+        """Whether the board is on a disk of this kernel's own."""
         self.on_touch: Callable[[], None] = lambda: None
         """Called before the clock is read by touching the probe: the touch should be heard."""
         self.touching = 0.0
@@ -255,7 +257,7 @@ class Follower:
         self.on_touch()
         self.touching = start = time.monotonic()
         try:
-            self._now, self.exact = self._view.now(self._facts.values())
+            self._now, self.exact = self._at_least(*self._view.now(self._facts.values()))
         finally:
             self.touching = 0.0
         if self.exact:
@@ -263,6 +265,18 @@ class Follower:
             self._readings += 1
         self._clock_at = time.monotonic()
         self._probe = self._clock_at - start
+
+    def _at_least(self, now: Sample, exact: bool) -> tuple[Sample, bool]:
+        """The clock; where it cannot be read, the latest time that it must have reached by now.
+
+        The newest time on the board may be last night's, so ages would begin at zero. A local disk
+        has this kernel's clock; elsewhere it has gone on since it was read last.
+        """
+        if exact:
+            return now, True
+        before = self._now.fs + now.boot - self._now.boot if self._now.boot else 0
+        own = time.time_ns() if self.local else 0
+        return now._replace(fs=max(now.fs, before, own)), False
 
     # What happened
 

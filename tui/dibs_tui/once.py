@@ -173,10 +173,11 @@ def _section(
     yield ""
     yield f"{state.upper()} {len(found.tasks[state]):,}"
     yield _told((key, size, COLUMNS[key].title) for key, size in columns)
+    least = "" if found.snapshot.exact else "≥"
     for task, row in _rows(board, found.snapshot, tasks):
         facts = found.snapshot.facts.get(task.name)
         verdict = board.judge(facts) if facts is not None and state == "stale" else ""
-        line = Line(task, row, row.state, clean(row.id), verdict, "", False)
+        line = Line(task, row, row.state, clean(row.id), verdict, "", False, least)
         yield _told((key, size, COLUMNS[key].cell(line)) for key, size in columns)
     more = len(found.tasks[state]) - len(tasks)
     if more:

@@ -16,7 +16,7 @@ from threading import Event, Thread
 import dibs
 from dibs import BoardMissing, DibsError, NotABoard, ReadOnly, Task, View
 from dibs.clock import PROBE
-from dibs.mounts import kind
+from dibs.mounts import UNKNOWN, kind
 from dibs.store import RECORDS, TOML
 from dibs_tui.follow import Follower
 from dibs_tui.model.seen import Seen, Status
@@ -126,6 +126,7 @@ class Reader(Thread):
         self._followed = before[0], follower
         self.touching = lambda: follower.touching
         self._refuse_denied()
+        follower.local = self._mount is not UNKNOWN and not self._mount.network
         follower.begin()
         if not self.status.trouble:  # else it ends when all of the board was seen
             self._busy(False, follower)

@@ -96,6 +96,11 @@ class BoardModel:
         passed = self.boottime() - self._sample.boot if self._sample.boot else 0
         return Sample(self._sample.fs + passed, self._sample.boot + passed)
 
+    @property
+    def least(self) -> str:
+        """What stands before ages where the board's clock cannot be read."""
+        return "" if self.exact else "≥"
+
     # What is shown
 
     def state_of(self, task: Task) -> str:
@@ -133,6 +138,7 @@ class BoardModel:
             self.stale.get(task.name, ""),
             clean(self.reasons.get(task.id, "")),
             task.name in self._flashes,
+            self.least,
         )
 
     def late(self, name: str) -> bool:

@@ -53,15 +53,27 @@ def _left(line: Line) -> str:
     entry = line.entry
     if entry.ttl is None or entry.age is None:
         return ""
-    left = entry.ttl - entry.age
-    return f"{bar(left / entry.ttl)} {short(left):>5}" if left > 0 else f"{bar(0)}  over"
+    left, most = entry.ttl - entry.age, "≤" if line.least else ""
+    return f"{bar(left / entry.ttl)} {most + short(left):>5}" if left > 0 else f"{bar(0)}  over"
+
+
+def _age(line: Line) -> str:
+    return _told(line, line.entry.age)
+
+
+def _held(line: Line) -> str:
+    return _told(line, line.entry.held)
+
+
+def _told(line: Line, seconds: float | None) -> str:
+    return f"{line.least}{short(seconds)}" if seconds is not None else ""
 
 
 def _past(line: Line) -> str:
     entry = line.entry
     if entry.ttl is None or entry.age is None or entry.age <= entry.ttl:
         return ""
-    return short(entry.age - entry.ttl)
+    return f"{line.least}{short(entry.age - entry.ttl)}"
 
 
 def _since(model: BoardModel, task: Task) -> int:
@@ -103,9 +115,9 @@ COLUMNS = {
         "pri", 4, 4, lambda line: str(line.entry.priority), lambda m, t: -t.priority, right=True
     ),
     "waiting": Column(
-        "waiting", 7, 2, lambda line: short(line.entry.age), _since, right=True, moving="all"
+        "waiting", 7, 2, _age, _since, right=True, moving="all"
     ),
-    "ended": Column("ended", 6, 4, lambda line: short(line.entry.age), _since, right=True,
+    "ended": Column("ended", 6, 4, _age, _since, right=True,
                     moving="all"),
     "owner": Column(
         "owner", 12, 2, lambda line: clean(line.entry.owner), _owner, grows=1, moving="live"
@@ -114,10 +126,10 @@ COLUMNS = {
         "host", 10, 5, lambda line: clean(line.entry.host), _host, moving="live"
     ),
     "held": Column(
-        "held", 6, 4, lambda line: short(line.entry.held), _since, right=True, moving="live"
+        "held", 6, 4, _held, _since, right=True, moving="live"
     ),
     "beat": Column(
-        "beat", 6, 6, lambda line: short(line.entry.age), _beat, right=True, moving="live"
+        "beat", 6, 6, _age, _beat, right=True, moving="live"
     ),
     "left": Column("lease left", BAR + 6, 3, _left, _ends, moving="live"),
     "past": Column("past", 6, 1, _past, _ends, right=True, moving="live"),

@@ -38,3 +38,5 @@ class Line(NamedTuple):
     reason: str
     flash: bool
     """It changed a moment ago."""
+    least: str = ""
+    """What stands before ages that are only the least that they can be."""

@@ -168,7 +168,7 @@ class Head(Widget):
     def _clock(self) -> str:
         """The board's own clock, to which all times of its journal belong."""
         now = self._model.now.fs
-        return clock(now / 1e9) if now else "--:--:--"
+        return f"{self._model.least}{clock(now / 1e9)}" if now else "--:--:--"
 
     def _fresh(self, age: float | None) -> Style:
         late = age is None or age > 3 * self.status.every + 3
