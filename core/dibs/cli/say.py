@@ -66,6 +66,8 @@ def fields_of(entry: Entry) -> dict[str, object]:
 
 def shown(text: str) -> str:
     """Text from the directory, with nothing in it that a terminal would act on."""
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else _escaped(c) for c in text)
 
 
