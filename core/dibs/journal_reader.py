@@ -1,15 +1,9 @@
-"""Reads the journals of everyone: forwards in a stream, backwards as far as is needed, or on.
-
-Memory is bounded by the pieces that are read at once, not by the length of the files, and no more
-than `MOST` bytes of one file are ever read, so that a foul one of any length ends nothing.
-"""
+"""Reads the journals of everyone: forwards in a stream, backwards as far as is needed, or on."""
 
 from __future__ import annotations
 
-import errno
-import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from heapq import heappop, heappush, heapreplace, merge
 from itertools import groupby
@@ -17,32 +11,29 @@ from math import inf
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from dibs.journal import FOLDER, LONG, ROTATED, Event, aside, current, number, parse, place
+from dibs import journal_chain
+from dibs.journal import FOLDER, ROTATED, Event, current, number, place
+from dibs.journal_chain import APART, MOST, Chain, forwards, parsed, quoted
 from dibs.rates import LEAST, Rates
 
 if TYPE_CHECKING:
     from dibs.clock import Clock
     from dibs.disk import Port, Stat
 
-PIECE = 256 << 10
-"""Read at once: a longer piece would hold up every other thread while it is taken apart."""
-MOST = 4 * LONG
-"""So much of a file is read, the newest part: one that is set aside in time is far shorter."""
-_LINE = 65_536
 _BEHIND = 120
 """Seconds by which a file's time may lag behind what was written into it, as clients remember."""
-_APART = 5.0
 _SETTLED = 3.0
 """Seconds after which a folder's time shows every change of it that comes later."""
 _OLDER = 1000
 """So many older lines in a row end the search for newer ones: a few may have a wrong time."""
 _READS = 3
-_SPARE = 25
-"""The looks at files that no one writes to may take one part in so many of the time."""
+_SPARE = 40
+"""Listing many files, or looking at those that no one writes to, may take one part in so many of
+the time."""
+_FEW = 100
+"""So many files are always looked at by opening them."""
 _AT_ONCE = 32 << 20
 """Bytes of pieces of all files together, where many are read side by side."""
-_NO_JOURNAL = (errno.ENOENT, errno.EINVAL, errno.ELOOP, errno.ENOTDIR, errno.EISDIR)
-"""Answers that mean that nothing was written there: it is gone, or no regular file."""
 _find_lines = re.compile(
     rb'^\{"at": (\d{1,10}(?:\.\d{1,9})?), "verb": "([a-z-]+)", "id": ".*\}$', re.MULTILINE
 ).findall
@@ -56,7 +47,7 @@ class JournalReader:
         self._clock = clock
         self._listing: tuple[int, list[str]] | None = None
         self._awake: set[str] = set()
-        self._all_due = 0
+        self._all_due = self._list_due = 0
 
     def files(self) -> list[str]:
         """Every journal file there is; of one boot and mount the oldest first."""
@@ -72,15 +63,15 @@ class JournalReader:
             return []
         return sorted((f"{FOLDER}/{name}" for name in names), key=place)
 
-    def _chains(self, files: Iterable[str]) -> list[_Chain]:
-        return [_Chain(self._port, list(found)) for _, found in groupby(files, current)]
+    def _chains(self, files: Iterable[str]) -> list[Chain]:
+        return [Chain(self._port, list(found)) for _, found in groupby(files, current)]
 
     def oldest_first(
         self, ident: str | None = None, upto: dict[str, int] | None = None
     ) -> Iterator[Event]:
         """All events, or those of one id, as a stream; of the files in `upto` as far as that."""
         chains = self._chains(self.files() if upto is None else sorted(upto, key=place))
-        piece = max(4096, min(PIECE, _AT_ONCE // max(1, len(chains))))
+        piece = max(4096, min(journal_chain.PIECE, _AT_ONCE // max(1, len(chains))))
         streams = [_placed(chain.events(ident, piece, upto)) for chain in chains]
         return map(itemgetter(1), merge(*streams, key=itemgetter(0)))
 
@@ -95,7 +86,7 @@ class JournalReader:
 
         A file that was last written before the event that is wanted next is not even opened.
         """
-        wanted = [_quoted(ident)] if ident is not None else [_quoted(verb) for verb in verbs]
+        wanted = [quoted(ident)] if ident is not None else [quoted(verb) for verb in verbs]
         chains = self._chains(self.files() if upto is None else sorted(upto, key=place))
         waiting = [
             (stat.mtime / 1e9 + _BEHIND, n, chain.back(wanted, upto))
@@ -121,7 +112,9 @@ class JournalReader:
 
     def read(self, ident: str | None = None) -> list[Event]:
         """All events, or those of one id, in the order of their times."""
-        return in_order(chain.events(ident, PIECE, None) for chain in self._chains(self.files()))
+        return in_order(
+            chain.events(ident, journal_chain.PIECE, None) for chain in self._chains(self.files())
+        )
 
     def recent(
         self, since: float, most: int | None = None, upto: dict[str, int] | None = None
@@ -170,17 +163,23 @@ class JournalReader:
         return in_order(told.values())
 
     def _listed(self) -> list[str]:
-        """The files; the folder is listed again only where its time says that it changed."""
+        """The files; listed again where the folder's time changed, and now and then."""
         try:
-            mtime = self._port.stat(FOLDER).mtime
-            if self._listing is None or self._listing[0] != mtime:
+            start, mtime = self._port.boottime(), self._port.stat(FOLDER).mtime
+            if self._listing is None or self._listing[0] != mtime or start >= self._list_due:
                 files = self._files()
                 settled = mtime / 1e9 < self._clock.about() - _SETTLED
                 self._listing = (mtime, files) if settled else None
+                self._list_due = self._rested(start)
                 return files
         except OSError:
             return []
         return self._listing[1]
+
+    def _rested(self, start: int) -> int:
+        """When what has been done since then may be done again, lest it takes much of a core."""
+        now = self._port.boottime()
+        return now + _SPARE * (now - start)
 
     def _read_on(
         self, files: list[str], seen: dict[str, int], told: dict[str, list[Event]]
@@ -192,45 +191,53 @@ class JournalReader:
         start = self._port.boottime()
         whole = start >= self._all_due
         due = files if whole else [f for f in files if f not in seen or f in self._awake]
-        grown: list[str] = []
+        grown: list[tuple[str, int]] = []
         quiet = self._clock.about() - _BEHIND
         for file in due:
-            try:
-                stat = self._port.stat(file)
-            except OSError:
+            stat = self._look(file, fresh=len(files) <= _FEW or file in self._awake)
+            if stat is None:
+                seen.setdefault(file, 0)  # it is known: no file was set aside under this name
                 continue
             if stat.mtime / 1e9 >= quiet:
                 self._awake.add(file)
             elif whole:
                 self._awake.discard(file)
             if stat.size != seen.get(file):
-                grown.append(file)
+                grown.append((file, stat.size))
         if whole:
-            now = self._port.boottime()
-            self._all_due = now + _SPARE * (now - start)
+            self._all_due = self._rested(start)
             self._awake.intersection_update(files)
-        hosts = set(map(current, grown))
+        hosts = {current(file) for file, _ in grown}
         kin = self._chains(file for file in files if current(file) in hosts) if hosts else ()
         chains = {chain.files[-1]: chain for chain in kin}
-        moved = [file for file in grown if self._read_one(file, chains.get(file), seen, told)]
+        moved = [
+            file for file, size in grown if self._read_one(file, size, chains.get(file), seen, told)
+        ]
         return bool(moved)
 
+    def _look(self, file: str, *, fresh: bool) -> Stat | None:
+        """What is known of a file; a fresh look opens it, as clients of a network remember."""
+        try:
+            return self._port.read(file, 0)[1] if fresh else self._port.stat(file)
+        except OSError:
+            return None
+
     def _read_one(
-        self, file: str, chain: _Chain | None, seen: dict[str, int], told: dict[str, list[Event]]
+        self,
+        file: str,
+        size: int,
+        chain: Chain | None,
+        seen: dict[str, int],
+        told: dict[str, list[Event]],
     ) -> bool:
         """Read on in one file; whether it was set aside meanwhile instead."""
         start = seen.get(file, 0)
-        try:
-            size = self._port.read(file, 0)[1].size  # as an open file sees it, not a cache
-        except OSError:
-            seen.setdefault(file, 0)  # it is known: no file was set aside under this name
-            return False
         start = start if start <= size else 0  # else it is another by now, or was cut
         found: list[Event] = []
         end = max(start, size - MOST)
-        for reached, lines in _forwards(self._port.read, file, end, PIECE):
+        for reached, lines in forwards(self._port.read, file, end, journal_chain.PIECE):
             end = reached
-            found += _parsed(lines)
+            found += parsed(lines)
         if chain is not None and chain.set_aside():
             return True  # what was read may be the middle of the file that came after it
         seen[file] = end
@@ -266,98 +273,6 @@ class JournalReader:
         return found
 
 
-class _Chain:
-    """The files of one boot and mount, also while the last of them is set aside."""
-
-    def __init__(self, port: Port, files: list[str]) -> None:
-        self.files = files
-        self.unread = False
-        """A file could not be read: what it holds is unknown."""
-        self._port = port
-        self._current = current(files[-1])
-        self.cut = files[0] != self._current and number(files[0]) > 1
-        """Older lines than these were written and are not read."""
-        highest = max((number(file) for file in files if file != self._current), default=0)
-        self._next = aside(self._current, highest + 1)
-        self._moved: dict[str, str] = {}
-
-    def set_aside(self) -> bool:
-        """Whether the file that was written to has another name since these were listed."""
-        try:
-            self._port.stat(self._next)
-        except OSError:
-            return False
-        return True
-
-    def newest(self) -> Stat | None:
-        """What is known of the file that was written last."""
-        for file in reversed(self.files):
-            with suppress(OSError):
-                return self._port.stat(file)
-        return None
-
-    def read(self, file: str, limit: int, offset: int = 0) -> tuple[bytes, Stat]:
-        """As a disk reads, under the name that the file has now."""
-        path = self._moved.get(file, file)
-        try:
-            found = self._port.read(path, limit, offset)
-        except FileNotFoundError:
-            if path != self._current or not self.set_aside():
-                raise
-        except OSError as error:
-            self.unread = self.unread or error.errno not in _NO_JOURNAL
-            raise
-        else:
-            if path != self._current or not self.set_aside():
-                return found
-        self._moved[file] = self._next
-        return self._port.read(self._next, limit, offset)
-
-    def events(self, ident: str | None, piece: int, upto: dict[str, int] | None) -> Iterator[Event]:
-        """Its events, or those of one id, as they were written."""
-        wanted = _quoted(ident) if ident is not None else b""
-        for file in self.files:
-            end = self._end(file, upto)
-            for _, lines in _forwards(self.read, file, max(0, end - MOST), piece, end):
-                if wanted in lines:
-                    for event in _parsed(lines, (wanted,)):
-                        if ident in (None, event.id):
-                            yield event
-
-    def back(
-        self, wanted: Sequence[bytes], upto: dict[str, int] | None
-    ) -> Iterator[tuple[float, Event | None]]:
-        """Its events that may be wanted, the newest first, each with its time.
-
-        Also the time alone of what holds none, so that who merges can stop.
-        """
-        at = inf
-        for lines in self.blocks(upto):
-            if not wanted or any(text in lines for text in wanted):
-                for event in reversed(_parsed(lines, wanted)):
-                    at = event.at if event.at - at > _APART else min(at, event.at)
-                    yield at, event
-            elif (first := parse(lines[: lines.find(b"\n")])) is not None:
-                at = first.at if first.at - at > _APART else min(at, first.at)
-                yield at, None
-
-    def blocks(self, upto: dict[str, int] | None) -> Iterator[bytes]:
-        """Its lines in blocks, the newest first."""
-        for file in reversed(self.files):
-            end = self._end(file, upto)
-            start = max(0, end - MOST)
-            yield from _backwards(self.read, file, start, end)
-            self.cut = self.cut or start > 0
-
-    def _end(self, file: str, upto: dict[str, int] | None) -> int:
-        if upto is not None:
-            return upto.get(file, 0)
-        try:
-            return self.read(file, 0)[1].size
-        except OSError:
-            return 0
-
-
 class _Reached:
     """How far back the journals were seen to reach."""
 
@@ -376,7 +291,7 @@ class _Reached:
 
 
 def _count(
-    chain: _Chain, since: float, upto: dict[str, int] | None, rates: Rates, found: _Reached
+    chain: Chain, since: float, upto: dict[str, int] | None, rates: Rates, found: _Reached
 ) -> None:
     """Count one chain's events since a time, and find out how far back it reaches."""
     first: tuple[float, str] | None = None
@@ -402,86 +317,11 @@ def _times(lines: bytes) -> list[tuple[float, str]]:
     found = _find_lines(lines)
     if len(found) == lines.count(b"\n"):
         return [(float(at), verb.decode()) for at, verb in found]
-    return [(event.at, event.verb) for event in _parsed(lines)]
-
-
-def _forwards(
-    read: Callable[[str, int, int], tuple[bytes, Stat]],
-    file: str,
-    start: int,
-    piece: int,
-    upto: float = inf,
-) -> Iterator[tuple[int, bytes]]:
-    """Blocks of whole lines with where each ends; a line that is too long is passed over.
-
-    The line that a start other than 0 lies in the middle of is the caller's own affair.
-    """
-    at, rest, foul = start, b"", False
-    while at + len(rest) < upto:
-        got = _bytes(read, file, int(min(piece, upto - at - len(rest))), at + len(rest))
-        if not got:
-            return
-        lines, newline, rest = (rest + got).rpartition(b"\n")
-        if newline:
-            at += len(lines) + 1
-            if foul:
-                lines, foul = lines.partition(b"\n")[2], False
-            yield at, lines + b"\n"
-        if len(rest) > _LINE:  # it is passed over as it comes, however long it grows
-            at, rest, foul = at + len(rest), b"", True
-            yield at, b""
-
-
-def _backwards(
-    read: Callable[[str, int, int], tuple[bytes, Stat]], file: str, start: int, end: int
-) -> Iterator[bytes]:
-    """Blocks of whole lines from the end on; what has no line break, or is too long, is none."""
-    rest, foul = b"", True  # what follows the last line break is torn
-    while end > start:
-        size = min(PIECE, end - start)
-        end -= size
-        got = _bytes(read, file, size, end)
-        if foul:
-            got = got[: got.rfind(b"\n") + 1]
-            foul = not got
-        if end:
-            head, newline, lines = (got + rest).partition(b"\n")
-            rest = head + newline
-            if len(rest) > _LINE:
-                rest, foul = b"", True
-        else:
-            lines = got + rest
-        if lines:
-            yield lines
-
-
-def _bytes(
-    read: Callable[[str, int, int], tuple[bytes, Stat]], file: str, size: int, offset: int
-) -> bytes:
-    try:
-        return read(file, size, offset)[0]
-    except OSError:
-        return b""
-
-
-def _parsed(lines: bytes, wanted: Sequence[bytes] = ()) -> list[Event]:
-    """The events in lines, or in those that hold something that is wanted."""
-    found = []
-    for line in lines.split(b"\n"):
-        if line and len(line) <= _LINE and (not wanted or any(text in line for text in wanted)):
-            event = parse(line)
-            if event is not None:
-                found.append(event)
-    return found
+    return [(event.at, event.verb) for event in parsed(lines)]
 
 
 def _fits(event: Event, ident: str | None, verbs: Collection[str]) -> bool:
     return ident in (None, event.id) and (not verbs or event.verb in verbs)
-
-
-def _quoted(text: str) -> bytes:
-    """The text as it stands in a line."""
-    return json.dumps(text).encode()
 
 
 def _move_on(seen: dict[str, int], files: Sequence[str]) -> list[str]:
@@ -507,7 +347,7 @@ def _placed(events: Iterable[Event]) -> Iterator[tuple[float, Event]]:
     """
     at = 0.0
     for event in events:
-        at = event.at if at - event.at > _APART else max(at, event.at)
+        at = event.at if at - event.at > APART else max(at, event.at)
         yield at, event
 
 

@@ -11,7 +11,7 @@ from itertools import count
 import pytest
 
 import dibs
-from dibs import journal, journal_reader
+from dibs import journal, journal_chain
 from dibs.journal import ROTATED
 from tests.core.tools import Place
 
@@ -21,7 +21,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files that are long soon."""
     monkeypatch.setattr(journal, "LONG", 4000)
     monkeypatch.setattr(journal, "_LOOK", 500)
-    monkeypatch.setattr(journal_reader, "PIECE", 700)
+    monkeypatch.setattr(journal_chain, "PIECE", 700)
 
 
 def fill(board: dibs.Board, turns: int, each: Callable[[], None] = lambda: None) -> list[str]:
@@ -147,7 +147,7 @@ def test_what_is_no_file_does_not_let_a_follower_hear_things_twice(place: Place)
 
 WRITER = """
 import sys, dibs
-from dibs import journal, journal_reader
+from dibs import journal, journal_chain
 journal.LONG, journal._LOOK, journal.KEPT = 20_000, 500, 99
 board = dibs.open(sys.argv[1])
 for n in range(300):

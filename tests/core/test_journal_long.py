@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import dibs
-from dibs import journal_reader
+from dibs import journal_chain
 from dibs.cli.stats import gather
 from dibs.disk import Stat
 from dibs.journal import INTENT, Event, _line, outcomes, unanswered
@@ -170,7 +170,7 @@ def test_the_same_lines_are_read_forwards_and_backwards(
     path = written(place.path, "web-1-aa.jsonl")
     path.write_bytes(b"".join(lines) + end)
     for piece in (100, 4096, 256 << 10):
-        monkeypatch.setattr(journal_reader, "PIECE", piece)
+        monkeypatch.setattr(journal_chain, "PIECE", piece)
         journal = dibs.open(place.path).journal
         there = list(journal.oldest_first())
         assert [e.at for e in there] == [100.0 + n for n in range(60)]
@@ -192,7 +192,7 @@ def test_the_last_events_of_an_id_are_found_at_the_end_of_long_journals(place: P
     assert next(journal.newest_first("x")).verb == "add"
     assert disk.read_bytes < 10_000
     assert next(journal.newest_first("t-19999")).at == 1e6 + 19_999
-    assert disk.read_bytes < 4 * journal_reader.PIECE + 10_000
+    assert disk.read_bytes < 4 * journal_chain.PIECE + 10_000
     assert next(journal.newest_first("t-10", ("done",))).at == 1e6 + 10
 
 
@@ -324,7 +324,7 @@ def test_a_follower_reads_a_file_that_was_removed_and_begun_again(place: Place) 
 def test_a_stream_goes_on_in_a_file_that_is_set_aside_while_it_is_read(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(journal_reader, "PIECE", 500)
+    monkeypatch.setattr(journal_chain, "PIECE", 500)
     path = written(
         place.path, "web-1-aa.jsonl", *(event(100 + n, "done", f"t-{n}") for n in range(50))
     )
