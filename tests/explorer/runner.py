@@ -21,6 +21,8 @@ SECONDS = 120.0
 FULL_SECONDS = 1800.0
 _FOR_MUTANTS = 0.4
 """The most that mutants may take of the time; what they leave goes to the scenarios."""
+_LEAST = 20.0
+"""Seconds of a processor that each mutant may take, however busy the machine is."""
 _FOR_ALL = 0.6
 """The part of its time that a merging search has before walks take over."""
 
@@ -119,7 +121,7 @@ def _run(
             else:
                 schedules += result.figures.schedules
 
-        _share_out(pool, try_mutant, mutants, began + share * seconds, jobs, seed, tried)
+        _share_out(pool, try_mutant, mutants, began + share * seconds, jobs, seed, tried, _LEAST)
         _share_out(pool, explore, scenarios, began + seconds, jobs, seed, explored)
     print(
         f"schedules explored {schedules}, violations {violations}, "
@@ -137,6 +139,7 @@ def _share_out(
     jobs: int,
     seed: int,
     report: Callable[[T], None],
+    least: float = 1.0,
 ) -> None:
     """Each gets an even share of the time that is left when its turn comes."""
     waiting = names.copy()
@@ -144,7 +147,7 @@ def _share_out(
     while waiting or running:
         while waiting and len(running) < jobs:
             left = until - time.monotonic()
-            share = max(1.0, min(left, left * jobs / (len(waiting) + len(running))))
+            share = max(least, min(left, left * jobs / (len(waiting) + len(running))))
             running.add(pool.submit(job, waiting.pop(0), share, seed))
         done, running = wait(running, return_when=FIRST_COMPLETED)
         for future in done:

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 SECONDS = 130
-SCHEDULES = 200_000
+SCHEDULES = 20_000
+"""A tenth of what an idle machine explores in the time."""
 _match_end = re.compile(
     r"schedules explored (\d+), violations (\d+), mutants caught (\d+) of (\d+)"
 ).fullmatch
 
 
-@pytest.mark.timeout(2 * SECONDS)
+@pytest.mark.timeout(900)
 def test_the_shipped_code_keeps_the_law_and_every_mutant_breaks_it(
     request: pytest.FixtureRequest,
 ) -> None:
