@@ -17,6 +17,12 @@ from dibs_tui.screens.act import ActScreen
 from tests.tui.live import drive, text_of, until
 
 
+@pytest.fixture
+def short_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A live owner is watched for three seconds, though its claim lasts longer than any test."""
+    monkeypatch.setattr("dibs_tui.acting.watch._MOST", 3.0)
+
+
 def state(board: dibs.Board, ident: str) -> str:
     return board.find(ident)[0].state
 
@@ -85,10 +91,10 @@ def test_enter_on_cancel_changes_nothing(path: Path, board: dibs.Board) -> None:
 
 
 def test_a_live_claim_is_refused_until_overridden_with_id_and_reason(
-    path: Path, board: dibs.Board
+    path: Path, board: dibs.Board, short_watch: None
 ) -> None:
     board.add("task-1")
-    claim = board.claim("task-1", owner="web-3", ttl=6)
+    claim = board.claim("task-1", owner="web-3", ttl=600)
     assert claim is not None
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
@@ -117,17 +123,17 @@ def test_a_live_claim_is_refused_until_overridden_with_id_and_reason(
 
 
 def test_a_claim_that_changed_since_it_was_painted_is_not_touched(
-    path: Path, board: dibs.Board
+    path: Path, board: dibs.Board, short_watch: None
 ) -> None:
     board.add("task-1")
-    first = board.claim("task-1", owner="web-3", ttl=6)
+    first = board.claim("task-1", owner="web-3", ttl=600)
     assert first is not None
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         await opened(app, pilot, "3", "down", "P")
         await until(pilot, lambda: "ALIVE" in hint(app))
         first.release()
-        second = board.claim("task-1", owner="web-9", ttl=60)
+        second = board.claim("task-1", owner="web-9", ttl=600)
         assert second is not None
         await pilot.press("o")
         await typed(pilot, app, "#act-typed", "task-1")
@@ -273,7 +279,7 @@ def test_a_pasted_list_is_resolved_shown_and_only_then_requeued(
 
 def test_a_beat_during_the_wait_is_shown_as_what_it_is(path: Path, board: dibs.Board) -> None:
     board.add("task-1")
-    claim = board.claim("task-1", owner="web-3", ttl=30)
+    claim = board.claim("task-1", owner="web-3", ttl=600)
     assert claim is not None
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:

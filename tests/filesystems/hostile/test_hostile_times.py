@@ -18,13 +18,13 @@ from tests.patience import PATIENCE
 if why_not():
     pytest.skip(f"NO HOSTILE FILE SYSTEM WAS TRIED: {why_not()}", allow_module_level=True)
 
-TTL = 1.0
+TTL = 2.0
 
 
 def test_attributes_as_old_as_a_seventh_of_the_ttl_harm_nobody(tmp_path: Path) -> None:
     with pair(tmp_path) as mounts:
-        mounts.far.be(Faults(stale=TTL / 7))
-        kept = alive(mounts, ttl=TTL, every=0.75)
+        mounts.far.be(Faults(stale=2 * TTL / 7))
+        kept = alive(mounts, ttl=2 * TTL, every=0.75)
         assert mounts.far.counts()["stale"]
     assert (kept.given_back, kept.lost, kept.done) == ((), False, 1)
     assert kept.beats > 1
@@ -60,7 +60,7 @@ def test_what_the_kernel_remembers_of_a_beat_is_not_believed(tmp_path: Path) -> 
             os.stat(mounts.far.place / "board/.dibs/records" / claim.name)
 
         kept = alive(
-            mounts, ttl=TTL, every=0.33, seconds=4, reap=now_and_then(0.85), before=look
+            mounts, ttl=TTL, every=0.33, seconds=8, reap=now_and_then(1.7), before=look
         )  # fmt: skip
     assert (kept.given_back, kept.lost, kept.done) == ((), False, 1)
 
@@ -100,7 +100,7 @@ def test_a_tick_longer_than_the_ttl_makes_nobody_look_silent(tmp_path: Path) -> 
     with pair(tmp_path) as mounts:
         mounts.near.be(coarse)
         mounts.far.be(coarse)
-        kept = alive(mounts, ttl=TTL, seconds=5, reap=at_a_new_tick)
+        kept = alive(mounts, ttl=TTL / 2, seconds=5, reap=at_a_new_tick)
     assert (kept.given_back, kept.lost, kept.done) == ((), False, 1)
 
 

@@ -38,26 +38,29 @@ def alive(
     *,
     ttl: float = 1.0,
     every: float = 0.5,
-    seconds: float = 3.0,
+    seconds: float = 0.0,
     reap: Callable[[], bool] = lambda: True,
     before: Callable[[dibs.Claim], object] = lambda claim: None,
 ) -> Kept:
-    """Beat every so many ttls, reap whenever `reap` says so, and commit in the end."""
+    """Beat every so many ttls, reap whenever `reap` says so, and commit in the end.
+
+    A beat comes before a look that is due as well: a busy machine is no fault of the worker's.
+    """
     near, far = board_on(mounts, ttl)
     far.reap()
     claim = near.claim(owner="alive")
     assert claim is not None
     given: tuple[str, ...] = ()
     beats, beaten = 0, time.monotonic()
-    end = beaten + seconds
+    end = beaten + (seconds or 3 * ttl)
     while time.monotonic() < end:
         before(claim)
-        if reap() and (given := tuple(task.name for task in far.reap().given_back)):
-            break
         if time.monotonic() - beaten >= every * ttl:
             beaten = time.monotonic()
             claim.beat()
             beats += 1
+        if reap() and (given := tuple(task.name for task in far.reap().given_back)):
+            break
         time.sleep(0.01)
     lost = False
     try:
