@@ -23,6 +23,8 @@ LOOKS_BYTES = 8192
 """A longer file is begun again."""
 OWN = 0.8
 """The part of a ttl for which one boot-time clock must have seen a claim unchanged."""
+APART = 0.15
+"""The part of a ttl by which the board's clock may have gone another way than the boot's."""
 SHARED = 1.5
 """The part of a ttl for which callers of different boots must have seen it, by the board's clock.
 
@@ -60,13 +62,15 @@ def parse(data: bytes) -> list[Look]:
     return [Look(m[1].decode(), int(m[2]), int(m[3]), int(m[4])) for m in found if m is not None]
 
 
-def watched(looks: Iterable[Look], key: str, now: Sample) -> int:
+def watched(looks: Iterable[Look], key: str, now: Sample, ttl: float) -> int:
     """For how long one boot-time clock has surely seen it so, in nanoseconds.
 
-    By the smaller of both clocks: clones of one machine image share a boot id, not a clock.
+    Only where the board's clock says so too: clones of one machine image share a boot id, but
+    neither a clock nor, with the board's set as well, the same mistake.
     """
-    spans = (min(now.boot - s.boot, now.fs - s.fs) for s in looks if s.key == key)
-    return max(0, max(spans, default=0))
+    spans = ((now.boot - look.boot, now.fs - look.fs) for look in looks if look.key == key)
+    apart = APART * ttl * SECOND
+    return max(0, max((min(boot, fs) for boot, fs in spans if abs(boot - fs) <= apart), default=0))
 
 
 def counted(times: Iterable[int], ttl: float) -> tuple[int, int | None]:
@@ -96,7 +100,7 @@ def patience(looks: Sequence[Look], key: str, now: Sample, ttl: float, *, ahead:
 
     `now` was read before the claim was; `ahead`: its beat is in the future, so no age is known.
     """
-    own = (ttl * SECOND + CAUTION if ahead else OWN * ttl * SECOND) - watched(looks, key, now)
+    own = (ttl * SECOND + CAUTION if ahead else OWN * ttl * SECOND) - watched(looks, key, now, ttl)
     total = counted([*(look.fs for look in looks), now.fs], ttl)[0]
     whole = now.fs % SECOND == 0
     shared = SHARED * ttl * SECOND + CAUTION * (whole + ahead) - total

@@ -51,12 +51,13 @@ def test_a_step_back_begins_again_with_the_look_after_it() -> None:
     assert proved(0, 2, 4, -100, -98, -97) == 1
 
 
-def test_one_boot_clock_counts_for_no_more_than_the_boards_clock_says() -> None:
+def test_one_boot_clock_counts_where_the_boards_clock_agrees() -> None:
     look = Look("a", 100 * SECOND, 1000 * SECOND, 1)
-    assert watched([look], "a", Sample(*ns(1008, 108))) == 8 * SECOND
-    assert watched([look], "a", Sample(*ns(1001, 108))) == SECOND  # a clone's clock
-    assert watched([look], "a", Sample(*ns(1500, 108))) == 8 * SECOND
-    assert watched([look], "b", Sample(*ns(1008, 108))) == 0
+    assert watched([look], "a", Sample(*ns(1008, 108)), TTL) == 8 * SECOND
+    assert watched([look], "a", Sample(*ns(1008, 109)), TTL) == 8 * SECOND
+    assert watched([look], "a", Sample(*ns(1001, 108)), TTL) == 0  # a clone, or it was set back
+    assert watched([look], "a", Sample(*ns(1500, 108)), TTL) == 0
+    assert watched([look], "b", Sample(*ns(1008, 108)), TTL) == 0
 
 
 def test_times_of_whole_seconds_cost_two_seconds_more() -> None:

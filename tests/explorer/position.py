@@ -65,6 +65,7 @@ class Position:
         faults = scenario.faults
         self._advances = tuple(int(s * SECOND) for s in faults.advance_by)
         self._steps = tuple(int(s * SECOND) for s in faults.step_by)
+        self._asleep = faults.steps_asleep
         self._total = ANY if faults.total is None else faults.total
         self.left: tuple[int, ...] = (
             faults.crashes,
@@ -212,7 +213,8 @@ class Position:
         elif faulty:
             if self.left[ADVANCES]:
                 found.extend(Choice(ADVANCE, -1, by, 0) for by in self._advances)
-            if self.left[STEPS] and self.struck < self._total:
+            asleep = not self._asleep or all(nodes[i].flavor == SLEEP for i in active)
+            if self.left[STEPS] and self.struck < self._total and asleep:
                 found.extend(Choice(STEP, -1, by, 0) for by in self._steps)
         return found
 

@@ -95,6 +95,8 @@ class Faults:
     steps: int = 0
     """Somebody sets the file system's clock, by one of `step_by` seconds; boot clocks stay."""
     step_by: tuple[float, ...] = ()
+    steps_asleep: bool = False
+    """Only while everybody sleeps: many steps, and few places for them."""
     total: int | None = None
     """A bound on all of these together, advances apart."""
 

@@ -6,6 +6,7 @@ from . import (
     scenes_add,
     scenes_claims,
     scenes_locks,
+    scenes_looks,
     scenes_operator,
     scenes_plain,
     scenes_time,
@@ -19,4 +20,5 @@ SCENARIOS: list[Scenario] = [
     *scenes_locks.SCENARIOS,
     *scenes_plain.SCENARIOS,
     *scenes_time.SCENARIOS,
+    *scenes_looks.SCENARIOS,
 ]

@@ -951,8 +951,9 @@ dibs_watched() { # STEM: for how long it was seen so, in nanoseconds: own, share
     if [ "$k" = "$dibs_key" ]; then
       [ "$b" -le "$before" ] || continue
       ours=1 x=$((before - b))
-      [ $((nowns - n)) -ge $x ] || x=$((nowns - n))
-      [ $x -le $own ] || own=$x
+      i=$((nowns - n - x)) # a clone has this boot id and another clock: both must say it
+      [ $i -ge 0 ] || x=$((x + i))
+      [ ${i#-} -gt $((cttl * 1500000)) ] || [ $x -le $own ] || own=$x
     fi
     lines=$((lines + 1))
     dibs_beyond "$n"
