@@ -10,15 +10,18 @@ from dibs import adding, janitor, names, plain
 from dibs.claims import handed_back
 from dibs.errors import BadName, Changed, NotExact, Refused, StorageError, UnknownId, short
 from dibs.facts import facts_of
-from dibs.journal import Event
+from dibs.journal import LEDGER, Event
 from dibs.names import AVAILABLE, CLAIMED, DONE, FAILED, HELD, Task
 from dibs.store import tell
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from dibs.facts import Facts
     from dibs.store import Store
 
 
+_match_done = re.compile(r"(?:.*, )?(\d{1,9}) done(?:,|$)").match
 _match_hex = re.compile(r"[0-9a-f]{1,32}").fullmatch
 _LEFT = "it beat or ended meanwhile and was left to its worker, or the answer was lost"
 _UNTOLD = "somebody did the same, or this was done and the answer was lost"
@@ -122,22 +125,70 @@ def reprioritise(store: Store, text: str, priority: int, by: str = "") -> Task:
     return _moved(store, task, dst, "prioritise", f"{task.priority} → {priority}", by)
 
 
-def undoable(store: Store, what: str | Event | None = None) -> Event | None:
-    """The last act, or the last on an id, if `dst` can be given its name `src` back now.
+def undo_steps(store: Store, ident: str | None = None) -> list[tuple[Event, ...]]:
+    """The acts that are not undone yet, or those on one id, the newest first.
 
-    None where the journal tells of no act since the last undoing; `Changed` says why the act
-    cannot be taken back. An event that was shown counts only while it is the last on its id.
+    An act on many is one step, its acts in their order; on one id each act is a step of its own.
+    """
+    return _steps(store.journal.read(ident))
+
+
+def _steps(events: Iterable[Event]) -> list[tuple[Event, ...]]:
+    acts: list[Event] = []
+    bulk: list[int] = []  # by act: the bulk act that it is part of, or its own number
+    undone: set[int] = set()
+    open_acts: dict[tuple[str, str, str], list[int]] = {}
+    for event in events:
+        if event.verb in _UNDONE:
+            open_acts.setdefault((event.id, event.src, event.dst), []).append(len(acts))
+            bulk.append(len(acts))
+            acts.append(event)
+        elif event.verb == "undo" and open_acts.get((event.id, event.dst, event.src)):
+            undone.add(open_acts[event.id, event.dst, event.src].pop())
+        elif event.verb == LEDGER:
+            for number in _acts_of(event, acts, bulk):
+                bulk[number] = -len(acts)
+    steps: dict[int, list[Event]] = {}
+    for number in range(len(acts) - 1, -1, -1):
+        if number not in undone:
+            steps.setdefault(bulk[number], []).insert(0, acts[number])
+    return [tuple(step) for step in steps.values()]
+
+
+def _acts_of(ledger: Event, acts: list[Event], bulk: list[int]) -> list[int]:
+    """The acts of which a ledger's line is the end: the last ones of its writer, as many as done.
+
+    The journal decides nothing: each of them is checked again before it is undone.
+    """
+    verb, _, outcomes = ledger.reason.partition(";")[0].partition(": ")
+    done = _match_done(outcomes)
+    found: list[int] = []
+    for number in range(len(acts) - 1, -1, -1):
+        if done is None or len(found) == int(done[1]):
+            break
+        if acts[number].by == ledger.by:
+            if acts[number].verb != verb or bulk[number] != number:
+                break
+            found.append(number)
+    return found
+
+
+def undoable(store: Store, what: str | Event | None = None) -> Event | None:
+    """The last act that is not undone, or the last on an id, if it can be undone now.
+
+    None where the journal has no such act; `Changed` says why the act cannot be undone. An event
+    that was shown counts only while it is the last on its id.
     """
     if what is not None and not isinstance(what, Event):
         names.check_text("an id", what)
     shown, ident = (what, what.id) if isinstance(what, Event) else (None, what)
-    verbs = (*_UNDONE, "undo") if ident is None else (*_UNDONE, "undo", "add", "forget")
-    event = next(store.journal.newest_first(ident, verbs), None)
-    if event is None or event.verb not in _UNDONE:  # an act before an id's life began is over
+    steps = undo_steps(store, ident)
+    if not steps:
         return None
+    event = steps[0][-1]
     now = store.find(event.id)
     why = "there was another act since it was shown" if shown and shown != event else ""
-    why = why or _not_undoable(event, now)
+    why = why or not_undoable(event, now)
     if why:
         raise Changed(
             f"cannot undo the {event.verb} of {event.id!a}: {why}; {tell(now)}", event.dst, now
@@ -145,8 +196,9 @@ def undoable(store: Store, what: str | Event | None = None) -> Event | None:
     return event
 
 
-def _not_undoable(event: Event, now: tuple[Task, ...]) -> str:
-    """Why an act cannot be taken back, as things are now; empty where it can."""
+def not_undoable(event: Event, now: Iterable[Task]) -> str:
+    """Why an act cannot be undone while these tasks have its id; empty where it can."""
+    now = tuple(now)
     task, before = names.read_any(event.dst), names.read_any(event.src)
     if before is not None and before.live:
         return "its holder has been told to stop, and a broken claim never comes back"

@@ -210,6 +210,17 @@ class Board:
         """Set a waiting or claimed task apart in `failed`."""
         return acts.park(self._store, name, reason, by)
 
+    def undo_steps(self, ident: str | None = None) -> list[tuple[Event, ...]]:
+        """The acts that are not undone yet, or those on that id, the newest first.
+
+        Each step is one act, or all of an act on many.
+        """
+        return acts.undo_steps(self._store, ident)
+
+    def not_undoable(self, event: Event, now: Iterable[Task] | None = None) -> str:
+        """Why that act cannot be undone; empty where it can. `now` are the tasks of its id."""
+        return acts.not_undoable(event, self.find(event.id) if now is None else now)
+
     def undoable(self, what: str | Event | None = None) -> Event | None:
         """The last act, or the last on that id, if its `dst` can become its `src` again.
 

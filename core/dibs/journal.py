@@ -25,6 +25,8 @@ FOLDER = ".dibs/journal"
 INTENT, NOT_DONE, REFUSED, ROTATED = "intent", "not-done", "refused", "rotated"
 NOTHING_MOVED = (INTENT, NOT_DONE, REFUSED, ROTATED)
 """The verbs whose lines tell of no change of a name."""
+LEDGER = "ledger"
+"""The verb of the line after an act on many: how many of each outcome, and what was not done."""
 LONG = 32 << 20
 """Bytes after which a file is set aside."""
 KEPT = 3

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -75,6 +77,92 @@ def test_a_broken_claim_never_comes_back_and_that_is_said_beforehand(
     getattr(place.board, act)(claimed(place).name, "stuck")
     with pytest.raises(dibs.Changed, match="never comes back"):
         place.board.undoable()
+
+
+def words(steps: list[tuple[dibs.Event, ...]]) -> list[str]:
+    """Each step as its verb and the ids it was done to."""
+    return [f"{step[0].verb} {''.join(event.id for event in step)}" for step in steps]
+
+
+def test_undo_goes_back_step_by_step_and_an_act_that_was_undone_is_none(place: Place) -> None:
+    board = place.board
+    first = board.reprioritise(board.add("x").name, 8)
+    parked = board.park(first.name, "flaky")
+    board.requeue(parked.name)
+    board.reprioritise(board.add("y").name, 9)
+    expected = ["prioritise y", "requeue x", "park x", "prioritise x"]
+    while expected:
+        assert words(board.undo_steps()) == expected
+        board.undo()
+        expected.pop(0)
+    assert board.undoable() is None
+    assert place.names() == ["x.available", "y.available"]
+    board.park("x.available", "flaky")
+    assert words(board.undo_steps()) == ["park x"], "an act after an undo is one again"
+
+
+def parked(place: Place, *idents: str, by: str = "ann@desk") -> list[dibs.Task]:
+    """These tasks, parked by one act on many."""
+    board = place.board
+    done = [board.park(board.add(ident).name, "flaky", by=by) for ident in idents]
+    board.journal.write("ledger", "", "", "", by, f"park: 1 changed, {len(done)} done; not done: q")
+    return done
+
+
+def test_an_act_on_many_is_one_step_without_what_was_undone_of_it(place: Place) -> None:
+    board = place.board
+    board.park(board.add("0").name, "alone", by="ann@desk")
+    board.park(board.add("1").name, "another's", by="bob@desk")
+    parked(place, *"abc")
+    assert words(board.undo_steps()) == ["park abc", "park 1", "park 0"]
+    assert words(board.undo_steps("b")) == ["park b"]
+    board.undo("b")
+    assert words(board.undo_steps()) == ["park ac", "park 1", "park 0"]
+    for event in board.undo_steps()[0]:
+        board.undo(event)
+    assert words(board.undo_steps()) == ["park 1", "park 0"]
+
+
+def test_acts_on_many_one_after_the_other_stay_apart(place: Place) -> None:
+    parked(place, *"ab")
+    place.board.park(place.board.add("z").name, "between", by="bob@desk")
+    parked(place, *"cd")
+    assert words(place.board.undo_steps()) == ["park cd", "park z", "park ab"]
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "park: 999999999 done",
+        "park: done",
+        "park",
+        "",
+        "requeue: 2 done",
+        "park: 2 done" + "9" * 99,
+    ],
+)
+def test_a_ledger_that_says_too_much_or_nothing_takes_in_no_other_act(
+    place: Place, reason: str
+) -> None:
+    board = place.board
+    board.reprioritise(board.add("x").name, 9, by="ann@desk")
+    for ident in "ab":
+        board.park(board.add(ident).name, "flaky", by="ann@desk")
+    board.journal.write("ledger", "", "", "", "ann@desk", reason)
+    assert {word.partition(" ")[0] for word in words(board.undo_steps())} == {"park", "prioritise"}
+    assert words(board.undo_steps())[-1] == "prioritise x"
+
+
+def test_requeueing_a_list_is_one_step(place: Place) -> None:
+    board = place.board
+    names = [board.park(board.add(ident).name, "flaky").name for ident in "ab"]
+    done = subprocess.run(
+        [sys.executable, "-m", "dibs", "-d", place.path, "requeue", "--from", "-"],
+        input="\n".join(names).encode(),
+        stdout=subprocess.PIPE,
+    )
+    assert done.returncode == 0
+    assert words(board.undo_steps())[0] == "requeue ab"
 
 
 def test_an_act_that_was_shown_is_not_undone_once_another_came_after_it(place: Place) -> None:

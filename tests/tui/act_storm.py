@@ -27,11 +27,10 @@ from random import Random
 from threading import Event
 
 import dibs
-from dibs.journal import INTENT, NOTHING_MOVED
+from dibs.journal import INTENT, LEDGER, NOTHING_MOVED
 from dibs.names import read_any
 from dibs_tui.acting.doing import Outcome, done, judged
 from dibs_tui.acting.plan import ACTS, Act, Item, Plan, Sight, fitting, priority_after
-from dibs_tui.model.story import LEDGER
 from tests.core.tools import Place, opened
 from tests.tui.act_crew import LOCK, TASKS, Fleet, Killed, Step
 

@@ -75,11 +75,16 @@ def singles(shown: Terminal) -> None:
 
 
 def plans(shown: Terminal) -> None:
-    """All that wait in one plan, its ledger, the undoing of an act; all claims, and a purge."""
+    """All that wait in one plan, its ledger, undoing it and a row's act; all claims, a purge."""
     plan(shown, "2", "id^=i", "P")
     press_until(shown, "y", "copies this ledger")
     shown.press(PAGE_DOWN, "c", "e")
     leave(shown, "copies this ledger")
+    press_until(shown, "u", "as they were seen")
+    shown.press(PAGE_DOWN)
+    leave(shown, "as they were seen")
+    matching(shown, "5", "id^=i")
+    shown.press("j")
     press_until(shown, "u", "becomes again")
     shown.press("c")
     press_until(shown, "y", "again.")

@@ -12,9 +12,9 @@ from textual.pilot import Pilot
 from textual.widgets import ProgressBar
 
 import dibs
+from dibs.journal import LEDGER
 from dibs_tui.app import DibsApp
 from dibs_tui.config import Config
-from dibs_tui.model import story
 from dibs_tui.screens.act import ActScreen
 from dibs_tui.screens.matches import MatchesScreen
 from tests.tui.dialogs import asked, fill, hint, of_host, state, without_waiting
@@ -164,7 +164,7 @@ def test_a_run_can_be_stopped_and_what_it_left_stays_marked_and_is_told(
     assert len(text.read_text().splitlines()) == 6
     outcomes = json.loads(data.read_text())["outcomes"]
     assert [o["outcome"] for o in outcomes] == ["done"] * 3 + ["left"] * 3
-    (line,) = [event for event in board.journal.read() if event.verb == story.LEDGER]
+    (line,) = [event for event in board.journal.read() if event.verb == LEDGER]
     assert line.reason.startswith("park: 3 done, 3 left; not done: task-3.available (left)")
     parked = {e.id: e.reason for e in board.journal.read() if e.verb == "park"}
     assert parked == dict.fromkeys(("task-0", "task-1", "task-2"), "out of disk")
@@ -250,3 +250,43 @@ def test_a_dead_workers_task_is_released_with_two_keys(board: dibs.Board) -> Non
 
     drive(Path(board.path), steps, config=Config())
     assert state(board, "alive") == "claimed"
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+def test_what_a_long_plan_does_stays_in_sight_and_what_is_odd_comes_first(
+    board: dibs.Board, size: tuple[int, int]
+) -> None:
+    for n in range(60):
+        board.add(f"task-{n:02}")
+        board.claim(f"task-{n:02}", owner="w", ttl=600)
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await pilot.press("3", "asterisk", "X")
+        await until(pilot, lambda: "60 odd, set apart" in text_of(app))
+        for key in ("pagedown", "end", "pageup"):
+            await pilot.press(key)
+            assert "this cannot be undone" in text_of(app)
+            assert "The process is not stopped" in text_of(app)
+            assert "Cancel" in text_of(app)
+
+    drive(Path(board.path), steps, size=size)
+
+
+def test_ages_in_a_plan_go_on(board: dibs.Board) -> None:
+    for n in range(2):
+        board.add(f"task-{n}")
+        board.claim(f"task-{n}", owner="w", ttl=600)
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await pilot.press("3", "asterisk", "X")
+        await until(pilot, lambda: "2 odd, set apart" in text_of(app))
+        ages = set()
+
+        def older() -> bool:
+            line = next(line for line in text_of(app).split("\n") if "ALIVE" in line)
+            ages.add(line.partition("ALIVE")[0].split()[-1])
+            return len(ages) > 1
+
+        await until(pilot, older)
+
+    drive(Path(board.path), steps)

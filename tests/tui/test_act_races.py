@@ -315,7 +315,7 @@ def test_an_act_is_not_undone_once_the_task_moved_behind_the_dialog(
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         await pilot.press("u")
-        await until(pilot, lambda: "take it back" in text_of(app))
+        await until(pilot, lambda: "y — undo it" in text_of(app))
         change(board, task)
         before = listing(board)
         await pilot.press("y")

@@ -90,7 +90,10 @@ def _commands() -> Iterator[Command]:
         ("raise", ("plus",), "raise", "prioritise", "A higher priority: it is taken sooner."),
         ("lower", ("minus",), "lower", "prioritise", "A lower priority: it is taken later."),
         ("matches", ("M",), "all matches", "", "Act on all that the filter lists, as one plan."),
-        ("undo", ("u", "z"), "undo", "undo", "Take back the last act, if it still can be."),
+        (
+            "undo", ("u", "z"), "undo", "undo",
+            "Undo the last act, or the chosen row's; then the one before.",
+        ),
         ("purge", ("D",), "purge", "purge", "Remove what was done long enough ago; counted first."),
         ("forget", ("F",), "forget", "forget", "Free the id of a task that is gone."),
         (

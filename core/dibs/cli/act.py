@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from dibs.cli.boards import board_of, say_task
 from dibs.errors import BadName, Changed, DibsError, NotExact, Uncertain, UnknownId
+from dibs.journal import LEDGER
 
 if TYPE_CHECKING:
     from dibs.board import Board
@@ -50,6 +51,8 @@ def _requeue_each(voice: Voice, board: Board, args: argparse.Namespace) -> int:
         counts[status] += 1
         shown = f"{status:<13} {line.given}: {told}"
         voice.result(shown, {"status": status, "given": line.given, **fields})
+    if counts["requeued"] > 1:  # one step for an undo
+        board.journal.write(LEDGER, "", "", "", "", f"requeue: {counts['requeued']} done")
     voice.words(", ".join(f"{n} {status}" for status, n in counts.items()) or "an empty list")
     return 0 if counts.keys() <= {"requeued", "would-requeue"} else 3
 

@@ -9,8 +9,8 @@ from threading import Event
 from typing import NamedTuple
 
 from dibs import Board, Changed, DibsError, Facts, Lost, Refused, Task, Verdict
+from dibs.journal import LEDGER
 from dibs_tui.acting.plan import Act, Item, Sight, priority_after
-from dibs_tui.model.story import LEDGER
 from dibs_tui.text import clean
 
 
@@ -19,7 +19,8 @@ class Outcome(NamedTuple):
 
     sight: Sight
     word: str
-    """`done`, `changed`, `gone`, `refused` because it may be alive, `error`, or `left` undone."""
+    """`done`, `unchanged`, `changed`, `gone`, `refused` because it may be alive, `error`, or
+    `left` undone."""
     text: str
 
 
@@ -28,20 +29,39 @@ def judged(
     sights: Sequence[Sight],
     others: Iterable[Facts] = (),
     cadence: float | None = None,
+    listed: Container[str] = frozenset(),
 ) -> Iterator[Item]:
     """Each sight with what the disk says of it now; `others` are claims that may share its host.
 
     `cadence`: the usual seconds between two beats of the one claim, where somebody watched them.
-    Of many only the verdict is found out: their proofs are shown one by one.
+    Of many only the verdict is found out: their proofs are shown one by one. One task that is
+    `listed` was just seen on the board, and is not looked for.
     """
+    if any(sight.undoes for sight in sights):
+        yield from _undoable(board, sights)
+        return
     if len(sights) == 1:
         weigh = partial(_proved, board, others=tuple(others), cadence=cadence)
-        yield _judged(board, sights[0], weigh)
+        yield _judged(board, sights[0], weigh, listed)
         return
-    listed = board.view()
-    listed.scan()
+    view = board.view()
+    view.scan()
     for sight in sights:
-        yield _judged(board, sight, partial(_weighed, board), listed.tasks)
+        yield _judged(board, sight, partial(_weighed, board), view.tasks)
+
+
+def _undoable(board: Board, sights: Sequence[Sight]) -> Iterator[Item]:
+    """What of a bulk act can be undone, by one look at the board."""
+    listed, ids = board.view(), {sight.task.id for sight in sights}
+    listed.scan()
+    now: dict[str, list[Task]] = {}
+    for task in listed.tasks.values():
+        if task.id in ids:
+            now.setdefault(task.id, []).append(task)
+    for sight in sights:
+        assert sight.undoes is not None
+        why = board.not_undoable(sight.undoes, now.get(sight.task.id, ()))
+        yield Item(sight, None, (), clean(why))
 
 
 _Weighing = Callable[[Task, Facts], tuple[Verdict, tuple[str, ...]]]
@@ -135,6 +155,10 @@ def _done(board: Board, act: Act, item: Item, reason: str, by: str, keep_attempt
                 task = board.requeue(sight.name, reason, by=by, keep_attempts=keep_attempts)
             case "park":
                 task = board.park(sight.name, reason, by=by)
+            case "undo":
+                task = board.undo(sight.undoes, by=by)
+            case _ if priority_after(act, sight.task) == sight.task.priority:
+                return Outcome(sight, "unchanged", f"its priority is {sight.task.priority} already")
             case _:
                 task = board.reprioritise(sight.name, priority_after(act, sight.task), by=by)
     except (Changed, Lost) as refusal:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from threading import Event
 
 from textual.message import Message
@@ -45,16 +45,22 @@ class Errand:
         self._open = open_board
         self._post = post
         self._stop = Event()
+        self.judging = False
+        """Whether an answer of the disk is waited for."""
 
-    def judge(self, others: Iterable[Facts], cadence: float | None) -> None:
-        """Find out what the disk says of each now."""
+    def judge(
+        self, others: Iterable[Facts], cadence: float | None, listed: Container[str] = frozenset()
+    ) -> None:
+        """Find out what the disk says of each now; `listed` are names that were just seen there."""
+        self.judging = True
 
         def work() -> None:
             try:
-                items = tuple(judged(self._open(), self._sights, others, cadence))
+                items = tuple(judged(self._open(), self._sights, others, cadence, listed))
             except DibsError as error:
                 why = (clean(str(error)),)
                 items = tuple(Item(sight, Verdict.UNKNOWN, why, "") for sight in self._sights)
+            self.judging = False
             self._post(Judged(Plan(self._act, items)))
 
         aside(work)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from dibs.names import read_any
 from dibs_tui.acting.doing import Outcome
 from dibs_tui.acting.hands import settled
 from dibs_tui.acting.plan import ACTS, Act, Sight, fitting
@@ -13,7 +14,7 @@ from dibs_tui.commands import BY_ID, Command
 from dibs_tui.text import clean
 
 if TYPE_CHECKING:
-    from dibs import Task
+    from dibs import Event, Task
     from dibs_tui.screens.board import BoardScreen
 
 _BROKEN = ("force-release", "reap", "park")
@@ -25,6 +26,8 @@ class Operator:
 
     def __init__(self, screen: BoardScreen) -> None:
         self._screen = screen
+        self._acted_at = self._chosen_at = 0.0
+        """When an act from here ended, and when a row was last chosen by hand."""
         self._special: dict[str, Callable[[], str | None]] = {
             "undo": self._undo,
             "requeue-list": self._requeue_list,
@@ -61,6 +64,10 @@ class Operator:
                 self._open(act, chosen)
                 return None
         return _why_none(acts_of(command), sights)
+
+    def chosen(self) -> None:
+        """The cursor was put on a row by hand."""
+        self._chosen_at = time.monotonic()
 
     def why_not(self, command: Command) -> str:
         """Why a command is locked now; empty where it may be, and for all that change nothing."""
@@ -137,6 +144,8 @@ class Operator:
         screen = self._screen
         if not outcomes:
             return
+        if not any(outcome.sight.undoes for outcome in outcomes.values()):
+            self._acted_at = time.monotonic()
         done = [o.sight.task for o in outcomes.values() if o.word == "done"]
         left = {o.sight.task.name for o in outcomes.values() if o.word != "done"}
         for table in screen.tables.values():
@@ -181,9 +190,26 @@ class Operator:
         self._screen.app.push_screen(RequeueScreen(), found)
 
     def _undo(self) -> None:
+        """The last act, or that of the row that was chosen since the last act from here."""
         from dibs_tui.screens.undo import UndoScreen
 
-        self._screen.app.push_screen(UndoScreen(), self._refresh)
+        row = self._chosen_at > self._acted_at
+        self._screen.app.push_screen(
+            UndoScreen(self._ident(), self._undo_all, row=row), self._refresh
+        )
+
+    def _undo_all(self, step: tuple[Event, ...]) -> None:
+        """Show a bulk act as the plan that undoes it."""
+        from dibs_tui.screens.undo import described
+
+        tasks = ((read_any(event.dst), event) for event in step)
+        sights = tuple(
+            Sight(task, task.name, f"{task.state}, again {_word(event.src)}", "", None, event)
+            for task, event in tasks
+            if task is not None
+        )
+        act = ACTS["undo"]
+        self._open(act._replace(will=f"{described(step)}\n{act.will}"), sights)
 
     def _purge(self) -> None:
         from dibs_tui.screens.purge import PurgeScreen
@@ -218,6 +244,11 @@ class Operator:
         if janitor.on:
             return "on: what is stale for a beat period is given back by this dashboard"
         return f"off; it gave back {janitor.reaped:,}"
+
+
+def _word(name: str) -> str:
+    task = read_any(name)
+    return task.state if task is not None else ""
 
 
 def acts_of(command: str) -> tuple[Act, ...]:

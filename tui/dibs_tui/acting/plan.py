@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from shlex import quote
 from typing import NamedTuple
 
-from dibs import Task, Verdict
+from dibs import Event, Task, Verdict
 from dibs_tui.text import clean
 
 
@@ -26,7 +26,7 @@ class Act(NamedTuple):
     @property
     def reasoned(self) -> bool:
         """Whether the journal keeps a reason for it."""
-        return self.words != "prioritise"
+        return self.words not in ("prioritise", "undo")
 
 
 def _act(ident: str, title: str, states: str, will: str, wont: str, words: str) -> Act:
@@ -72,6 +72,7 @@ ACTS = {
     "lower": _act(
         "lower", "Lower", "available", "It is taken later.", "", "prioritise"
     ),
+    "undo": _act("undo", "Undo", "", "Each becomes again what it was.", "", "undo"),
 }  # fmt: skip
 
 
@@ -84,6 +85,8 @@ class Sight(NamedTuple):
     state: str
     owner: str
     age: float | None
+    undoes: Event | None = None
+    """The act that an undo takes back."""
 
 
 class Item(NamedTuple):

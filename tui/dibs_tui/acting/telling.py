@@ -23,22 +23,13 @@ Colour = Callable[[str], Style]
 """The style of a colour of the theme, by its name."""
 _SHOWN = 500
 _ID, _OWNER = 30, 16
+_BOLD = Style(bold=True)
 
 
-def asking(
-    plan: Plan,
-    colour: Colour,
-    *,
-    with_odd: bool,
-    keep_attempts: bool,
-    beaten: bool,
-    line: str,
-) -> Text:
-    """What is known of a plan's tasks, what will happen to them, and what will not."""
+def consequences(plan: Plan, colour: Colour, *, keep_attempts: bool, line: str) -> Text:
+    """What will happen to a plan's tasks, what will not, and what does the same; never scrolled."""
     act = plan.act
-    text = one(plan.items[0], colour) if line else many(plan, colour, with_odd=with_odd)
-    text.append(" · it has beaten since: its owner is at work\n" if beaten else "")
-    text.append(f"{act.will}\n")
+    text = Text(f"{act.will}\n")
     if act.id == "requeue":
         kept = "kept" if keep_attempts else "counted from zero"
         text.append(f"attempts: {kept}\n", colour("primary"))
@@ -49,6 +40,18 @@ def asking(
     if line:
         text.append("the same on the command line (c copies it):\n", colour("muted"))
         text.append(f"{clean(line)}\n", colour("primary"))
+    text.rstrip()
+    return text
+
+
+def evidence(
+    plan: Plan, colour: Colour, *, with_odd: bool, beaten: bool, passed: float = 0.0
+) -> Text:
+    """What is known of a plan's tasks, so many seconds after they were seen."""
+    if len(plan.items) != 1:
+        return many(plan, colour, with_odd=with_odd, passed=passed)
+    text = one(plan.items[0], colour)
+    text.append(" · it has beaten since: its owner is at work\n" if beaten else "")
     return text
 
 
@@ -67,37 +70,40 @@ def one(item: Item, colour: Colour) -> Text:
     return text
 
 
-def many(plan: Plan, colour: Colour, *, with_odd: bool) -> Text:
-    """Exactly the tasks of a plan with their verdicts, the odd ones apart."""
+def many(plan: Plan, colour: Colour, *, with_odd: bool, passed: float = 0.0) -> Text:
+    """Exactly the tasks of a plan with their verdicts, the odd ones first."""
     sure = plan.chosen(odd=False)
     odd = [item for item in plan.items if item.odd]
-    text = Text(f"{len(sure):,} of {len(plan.items):,} as they were seen\n", Style(bold=True))
-    _rows(text, sure)
+    text = Text()
     if odd:
         may = sum(not item.changed for item in odd)
         left = f"{may:,} included" if with_odd else "set apart"
         hint = "" if with_odd or not may else f"; a includes the {may:,} that are still there"
-        text.append(f"\n{len(odd):,} odd, {left}{hint}\n", colour("state-late"))
-        _rows(text, odd)
+        text.append(f"{len(odd):,} odd, {left}{hint}\n", colour("state-late") + _BOLD)
+        _rows(text, odd, passed)
+        text.append("\n")
+    text.append(f"{len(sure):,} of {len(plan.items):,} as they were seen\n", _BOLD)
+    _rows(text, sure, passed)
     return text
 
 
-def _rows(text: Text, items: Sequence[Item]) -> None:
-    text.append("".join(_row(item) for item in items[:_SHOWN]))
+def _rows(text: Text, items: Sequence[Item], passed: float) -> None:
+    text.append("".join(_row(item, passed) for item in items[:_SHOWN]))
     if len(items) > _SHOWN:
         text.append(f"  … and {len(items) - _SHOWN:,} more\n")
 
 
-def _row(item: Item) -> str:
+def _row(item: Item, passed: float) -> str:
     sight = item.sight
     verdict = item.changed or (item.verdict.upper() if item.verdict else sight.state)
+    age = short(None if sight.age is None else sight.age + passed)
     row = f"  {fit(clean(sight.task.id), _ID, cut='middle')} {fit(clean(sight.owner), _OWNER)} "
-    return f"{row}{short(sight.age):>6}  {verdict}\n"
+    return f"{row}{age:>6}  {verdict}\n"
 
 
 def ledger(outcomes: Sequence[Outcome], colour: Colour) -> Text:
     """One outcome for each task; what was not done comes first."""
-    text = Text(f"{counts(outcomes)}\n", Style(bold=True))
+    text = Text().append(f"{counts(outcomes)}\n", _BOLD)
     ranked = sorted(outcomes, key=lambda outcome: outcome.word == "done")
     for outcome in ranked[:_SHOWN]:
         ident = fit(clean(outcome.sight.task.id), _ID, cut="middle")

@@ -8,15 +8,13 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from dibs import Entry, Event, Task
-from dibs.journal import INTENT, NOT_DONE, NOTHING_MOVED, REFUSED, ROTATED
+from dibs.journal import INTENT, LEDGER, NOT_DONE, NOTHING_MOVED, REFUSED, ROTATED
 from dibs.names import read_any
 from dibs_tui.ages import short
 from dibs_tui.model.board import Test
 from dibs_tui.model.line import GLYPHS
 from dibs_tui.text import clean
 
-LEDGER = "ledger"
-"""The verb of the journal's line behind an act on many: what was not done has no other."""
 KEPT = 2000
 _LONG = 400
 """Characters of any one text that are told."""

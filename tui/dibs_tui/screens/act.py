@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Container
 from typing import ClassVar
 
 from rich.style import Style
@@ -26,6 +27,9 @@ from dibs_tui.screens import ask
 from dibs_tui.screens.own import Own
 from dibs_tui.text import clean
 from dibs_tui.widgets.reading import Reading
+
+_AGAIN = 1.0
+"""Seconds between two looks at the evidence for one claim."""
 
 
 class ActScreen(Own, ModalScreen[dict[str, Outcome] | None]):
@@ -53,7 +57,8 @@ class ActScreen(Own, ModalScreen[dict[str, Outcome] | None]):
         self._limit = limit
         self._plan: Plan | None = None
         self._with_odd = False
-        self._opened = time.monotonic()
+        self._opened = self._judged_at = time.monotonic()
+        self._below = Text()
         self._watch: Watch | None = None
         """Once somebody has begun to override a live owner."""
         self.outcomes: list[Outcome] = []
@@ -68,6 +73,7 @@ class ActScreen(Own, ModalScreen[dict[str, Outcome] | None]):
             what = clean(sights[0].task.id, 60) if len(sights) == 1 else f"{len(sights):,} tasks"
             box.border_title = Content(f"{act.title} {what}?")
             yield Reading("looking at the evidence …")
+            yield Static(id="act-will", markup=False)
             with Horizontal(id="act-typed-line", classes="line"):
                 yield Static(Content("type it"), classes="label")
                 yield Input(id="act-typed", compact=True)
@@ -88,18 +94,32 @@ class ActScreen(Own, ModalScreen[dict[str, Outcome] | None]):
         """Look at the evidence; until it is there nothing can be confirmed."""
         self.query_one("#act-cancel").focus()
         self.query_one("#act-reason-line").display = self._act.reasoned
-        model = self.dibs.model
         self._errand = Errand(
             self._act, self._sights, self.dibs.reader.open_board, self.post_message
         )
-        self._errand.judge(tuple(model.facts.values()), model.cadence(self._sights[0].task.name))
-        self.set_interval(0.5, self._show)
+        self._judge()
+        self.set_interval(0.5, self._tick)
+
+    def _judge(self, listed: Container[str] = frozenset()) -> None:
+        model = self.dibs.model
+        self._judged_at = time.monotonic()
+        facts = tuple(model.facts.values())
+        self._errand.judge(facts, model.cadence(self._sights[0].task.name), listed)
+
+    def _tick(self) -> None:
+        """Ages go on, and the evidence for one claim is looked at again: it may beat, or change."""
+        due = time.monotonic() - self._judged_at >= _AGAIN
+        live = self._single and self._sights[0].task.live
+        if due and live and self._plan is not None and not (self._chosen or self._errand.judging):
+            self._judge(self.dibs.model.tasks)
+        self._show()
 
     @on(Judged)
     def _judged(self, event: Judged) -> None:
-        """Show the plan."""
-        self._plan = event.plan
-        self._show()
+        """Show the plan, unless it is being done by now."""
+        if not self._chosen:
+            self._plan = event.plan
+            self._show()
 
     # What is asked
 
@@ -144,7 +164,10 @@ class ActScreen(Own, ModalScreen[dict[str, Outcome] | None]):
         plan = self._plan
         if plan is None or self._over:
             return
-        self.query_one(Reading).show(self._text(plan))
+        below = self.query_one(Reading).show(self._evidence(plan), self._consequences(plan))
+        if below != self._below:
+            self._below = below
+            self.query_one("#act-will", Static).update(below)
         why = self._why_not()
         self.set_class(bool(self._asked.typed) and not why.startswith("refused"), "-typed")
         self.set_class(not why, "-sure")
@@ -158,18 +181,21 @@ class ActScreen(Own, ModalScreen[dict[str, Outcome] | None]):
 
     def on_resize(self) -> None:
         """Another room for the text."""
+        self._show()
         self.query_one(Reading).fit()
 
-    def _text(self, plan: Plan) -> Text:
-        beaten = self._watch is not None and self._watch.beaten
-        return telling.asking(
+    def _evidence(self, plan: Plan) -> Text:
+        return telling.evidence(
             plan,
             self._colour,
             with_odd=self._with_odd,
-            keep_attempts=self._keep_attempts,
-            beaten=beaten,
-            line=self._line() if self._single else "",
+            beaten=self._watch is not None and self._watch.beaten,
+            passed=time.monotonic() - self._opened,
         )
+
+    def _consequences(self, plan: Plan) -> Text:
+        line, keep = self._line() if self._single else "", self._keep_attempts
+        return telling.consequences(plan, self._colour, keep_attempts=keep, line=line)
 
     def _line(self) -> str:
         path, keep = self.dibs.reader.path, self._keep_attempts
@@ -258,8 +284,14 @@ class ActScreen(Own, ModalScreen[dict[str, Outcome] | None]):
         self.query_one(Reading).show(telling.ledger(self.outcomes, self._colour))
         marked = all(outcome.word == "done" for outcome in self.outcomes)
         left = "" if marked else "; what was not done stays marked"
+        left += "; then u undoes them all" if self._undoable else ""
         self._hint(f"c copies this ledger, e saves it as text and JSON, Esc leaves{left}")
         self.query_one("#act-cancel", Button).label = Content("Close")
+
+    @property
+    def _undoable(self) -> bool:
+        done = [outcome for outcome in self.outcomes if outcome.word == "done"]
+        return self._act.id != "undo" and any(not o.sight.task.live for o in done)
 
     def action_copy(self) -> None:
         """The ledger, or the command line; of a plan, one line for each task."""

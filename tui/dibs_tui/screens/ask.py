@@ -97,6 +97,11 @@ class Ask(Own, ModalScreen[None]):
     def on_mount(self) -> None:
         """Look what there is."""
         self.query_one("#ask-cancel").focus()
+        self.look()
+
+    def look(self) -> None:
+        """Find out what there is to be done; until it is known nothing can be confirmed."""
+        self.asked = False
         aside(self._look)
 
     def _look(self) -> None:

@@ -338,6 +338,7 @@ class BoardScreen(Own, Screen[None]):
 
     @on(CursorMoved)
     def _cursor_moved(self, event: CursorMoved) -> None:
+        self.hand.operator.chosen()
         self.parts.inspect(event.task)
 
     @on(Inspected)

@@ -1,0 +1,146 @@
+"""Undo from the dashboard: a bulk act as a whole, the act of a row, and further back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+import dibs
+from dibs_tui.app import DibsApp
+from dibs_tui.screens.act import ActScreen
+from dibs_tui.screens.undo import UndoScreen
+from tests.tui.dialogs import asked, state, without_waiting
+from tests.tui.live import drive, table, text_of, until
+
+MANY = tuple(f"task-{n:02}" for n in range(11))
+
+
+@pytest.fixture
+def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dibs.Board:
+    without_waiting(monkeypatch, tmp_path)
+    monkeypatch.setattr("dibs_tui.model.brake.Brake.why", lambda self, at: "")
+    board = dibs.open(tmp_path / "board", create=True)
+    for ident in MANY:
+        board.add(ident)
+    return board
+
+
+def states(board: dibs.Board) -> set[str]:
+    return {state(board, ident) for ident in MANY}
+
+
+async def undone(app: DibsApp, pilot: Pilot[None], *words: str) -> None:
+    """`u` shows these words, and `y` undoes it."""
+    await pilot.press("u")
+    await until(pilot, lambda: all(word in text_of(app) for word in words))
+    await asked(app, pilot, "y — undo")
+    await pilot.press("y")
+
+
+async def many_parked(app: DibsApp, pilot: Pilot[None], board: dibs.Board) -> None:
+    """All tasks, parked by one act."""
+    await pilot.press("2")
+    await until(pilot, lambda: table(app, "available").length == len(MANY))
+    await pilot.press("asterisk", "P")
+    await asked(app, pilot, "y — park")
+    await pilot.press("y")
+    await asked(app, pilot, "u undoes them all")
+    await pilot.press("escape")
+    assert states(board) == {"failed"}
+
+
+def test_u_after_a_bulk_act_undoes_all_of_it_and_then_the_act_before(board: dibs.Board) -> None:
+    board.reprioritise("task-00.available", 9)
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await many_parked(app, pilot, board)
+        await undone(app, pilot, "Undo 11 tasks?", "park of 11 tasks", "11 of 11")
+        await asked(app, pilot, "Esc leaves")
+        await pilot.press("escape")
+        assert states(board) == {"available"}
+        await undone(app, pilot, "prioritise of task-00", "becomes again")
+        await until(pilot, lambda: "available again" in text_of(app))
+        await pilot.press("escape", "u")
+        await until(pilot, lambda: "There is no act to undo" in text_of(app))
+
+    drive(Path(board.path), steps)
+    assert board.find("task-00")[0].name == "task-00.available"
+
+
+def test_what_moved_since_a_bulk_act_is_left_out_and_the_rest_is_undone(board: dibs.Board) -> None:
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await many_parked(app, pilot, board)
+        board.requeue(board.find("task-03")[0].name)
+        board.claim("task-03", owner="web-9", ttl=60)
+        await undone(app, pilot, "10 of 11", "claimed by web-9 since")
+        await asked(app, pilot, "Esc leaves")
+
+    drive(Path(board.path), steps)
+    assert state(board, "task-03") == "claimed"
+    assert states(board) == {"available", "claimed"}
+
+
+def test_u_on_a_row_that_was_chosen_undoes_the_last_act_on_that_task(board: dibs.Board) -> None:
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await many_parked(app, pilot, board)
+        await pilot.press("5", "down", "down")
+        task = table(app, "failed").cursor_task
+        assert task is not None
+        await undone(app, pilot, f"the last act on {task.id}", f"park of {task.id}")
+        await until(pilot, lambda: state(board, task.id) == "available")
+        assert [state(board, ident) for ident in MANY].count("failed") == 10
+        await pilot.press("escape")
+
+    drive(Path(board.path), steps)
+
+
+def test_u_in_the_dialog_changes_between_the_row_and_the_board(board: dibs.Board) -> None:
+    board.reprioritise("task-00.available", 9)
+    board.reprioritise("task-05.available", 1)
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await pilot.press("2", "home", "down", "home", "u")
+        await until(pilot, lambda: "the last act on task-00" in text_of(app))
+        for where in ("the last act on the board", "the last act on task-00"):
+            await asked(app, pilot, "y — undo")
+            await pilot.press("u")
+            await until(pilot, lambda where=where: f"{where}:" in text_of(app))  # type: ignore[misc]
+        assert isinstance(app.screen, UndoScreen)
+
+    drive(Path(board.path), steps)
+
+
+def test_an_act_that_cannot_be_undone_is_named_and_the_one_before_it_is_offered(
+    board: dibs.Board,
+) -> None:
+    board.reprioritise("task-00.available", 9)
+    claim = board.claim("task-01", owner="w", ttl=60)
+    assert claim is not None
+    board.force_release(claim.name, "hung")
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        told = ("force-release of task-01: its holder", "prioritise of task-00")
+        await undone(app, pilot, *told)
+        await until(pilot, lambda: "available again" in text_of(app))
+        assert not isinstance(app.screen, ActScreen)
+
+    drive(Path(board.path), steps)
+    assert board.find("task-00")[0].name == "task-00.available"
+
+
+def test_raising_what_has_the_highest_priority_is_told_and_is_no_act_to_undo(
+    board: dibs.Board,
+) -> None:
+    board.reprioritise("task-00.available", 9)
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await pilot.press("2", "asterisk", "plus")
+        await asked(app, pilot, "y — raise")
+        await pilot.press("y")
+        await until(pilot, lambda: "10 done" in text_of(app))
+        assert "1 unchanged" in text_of(app)
+
+    drive(Path(board.path), steps)
+    assert [len(step) for step in board.undo_steps()] == [10, 1]
