@@ -131,7 +131,7 @@ def _fill(board: Path, files: int) -> None:
     last = path.read_bytes()
     now = time.time()
     number = 0
-    for n in range(files, 0, -1):
+    for n in range(1, files + 1):  # the newest file first
         lines: list[bytes] = []
         size = 0
         while size < LONG - (200_000 if n == 1 else 0):
@@ -149,4 +149,4 @@ def _fill(board: Path, files: int) -> None:
         if n == 1:
             path.write_bytes(text + last)
         else:
-            path.with_name(f"{path.stem}.{n - 1}.jsonl").write_bytes(text)
+            path.with_name(f"{path.stem}.{files - n + 1}.jsonl").write_bytes(text)
