@@ -46,7 +46,7 @@ MUTANTS: list[Mutant] = [
         "A commit that lands between the two looks is called lost.",
         claims.COMMIT,
         _DESTINATION_FIRST,
-        ("store:Store.shift", " and not self._listed(dst)", ""),
+        ("store:Store.shift", " and not (ends and self._listed(dst))", ""),
     ),
     mutant(
         "tries again over its own claim",
@@ -66,9 +66,9 @@ MUTANTS: list[Mutant] = [
         claims.NO_LINKS,
         (
             "claims:take",
-            "    if not _grab(store, task.name, dst, until=min(deadline, start + patience)):\n",
-            "    try:\n        store.port.link(task.name, dst)\n        store.drop(task.name)\n"
-            "    except OSError:\n",
+            "        if not _grab(store, task.name, dst, until=min(deadline, start + patience)):\n",
+            "        try:\n            store.port.link(task.name, dst)\n"
+            "            store.drop(task.name)\n        except OSError:\n",
         ),
     ),
     mutant(
@@ -86,7 +86,7 @@ MUTANTS: list[Mutant] = [
         "handing back over what is there",
         "Released, failed and reaped tasks replace whatever has their name.",
         claims.IN_THE_WAY,
-        ("store:Store.shift", "keep=not folder", "keep=False"),
+        ("store:Store.shift", "keep=not ends", "keep=False"),
     ),
     mutant(
         "the fence is dropped when a claim is handed back",
@@ -207,7 +207,7 @@ MUTANTS: list[Mutant] = [
         "What was judged is gone, and whatever has that id now is taken instead.",
         claims.STALE,
         (
-            "janitor:give_back",
+            "janitor:_give_back",
             "    task = facts.task\n",
             "    task = next((t for t in store.find(facts.task.id) if t.live), facts.task)\n",
         ),

@@ -118,8 +118,8 @@ MUTANTS: list[Mutant] = [
         add.EDITOR,
         (
             "adding:add",
-            "    task = names.read(name)\n",
-            "    task = names.read(name)\n"
+            "    task = names.read_any(name)\n",
+            "    task = names.read_any(name)\n"
             f"    store.write('{_INODE}', b'%d' % port.stat(name).ino)\n",
         ),
         (

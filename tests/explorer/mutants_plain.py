@@ -20,7 +20,7 @@ MUTANTS: list[Mutant] = [
         "a dead take is reaped like any claim",
         "It goes to a name that plain workers never see.",
         (plain.TAKER_AND_WORKER, plain.DEAD_TAKER),
-        ("janitor:give_back", "if task.take:", "if False:"),
+        ("janitor:_give_back", "if task.take:", "if False:"),
     ),
     mutant(
         "what was taken is not compared",
