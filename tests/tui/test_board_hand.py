@@ -202,17 +202,17 @@ def test_a_home_that_hangs_holds_up_no_key_and_keeps_the_last_choice(
     filled(board)
     answer, save = Signal(), memory.save
 
-    def slowly(remembered: Remembered) -> None:
+    def slowly(remembered: Remembered, board: str) -> None:
         assert answer.wait(5)
-        save(remembered)
+        save(remembered, board)
 
     monkeypatch.setattr(memory, "save", slowly)
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         await pilot.press("3", "i", "4")
         await until(pilot, lambda: "─ 4 ▲ stale" in text_of(app))
-        assert memory.load() == Remembered()
+        assert memory.load(str(path)) == Remembered()
         answer.set()
-        await until(pilot, lambda: memory.load() == Remembered(panel="stale", pane=True))
+        await until(pilot, lambda: memory.load(str(path)) == Remembered(panel="stale", pane=True))
 
     drive(path, steps)

@@ -251,7 +251,7 @@ def test_a_bad_key_is_told_in_one_line(keys: dict[str, list[str]], wanted: str) 
 def test_settings_cost_no_import_of_a_screen() -> None:
     code = (
         "import sys; from dibs_tui import config, keymap, memory; config.load({}); "
-        "memory.load(); print({m.split('.')[0] for m in sys.modules} & {'textual', 'rich'})"
+        "memory.load(''); print({m.split('.')[0] for m in sys.modules} & {'textual', 'rich'})"
     )
     root = Path(__file__).parents[2]
     env = {"PYTHONPATH": f"{root / 'core'}:{root / 'tui'}", "HOME": "/nowhere"}

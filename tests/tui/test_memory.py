@@ -38,10 +38,10 @@ class State:
         self.file = path / "dibs/view.json"
 
     def load(self) -> Remembered:
-        return memory.load(self.environ)
+        return memory.load("/b", self.environ)
 
-    def save(self, remembered: Remembered) -> None:
-        memory.save(remembered, self.environ)
+    def save(self, remembered: Remembered, board: str = "/b") -> None:
+        memory.save(remembered, board, self.environ)
 
 
 @pytest.fixture
@@ -58,6 +58,43 @@ def test_the_view_comes_back_as_it_was_left(state: State) -> None:
     assert os.listdir(state.file.parent) == ["view.json"]
     assert state.file.stat().st_mode & 0o777 == 0o600
     assert state.file.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_each_board_has_its_own_view_and_all_have_one_theme(state: State) -> None:
+    state.save(LEFT)
+    other = LEFT._replace(panel="done", sort={}, theme="dibs-dark", muted=False)
+    state.save(other, "/other")
+    assert memory.load("/other", state.environ) == other
+    assert state.load() == LEFT._replace(theme="dibs-dark", muted=False)
+    assert memory.load("/never/seen", state.environ) == Remembered(theme="dibs-dark")
+
+
+def test_of_a_board_that_goes_with_the_dashboard_only_the_theme_is_kept(state: State) -> None:
+    state.save(LEFT)
+    state.save(LEFT._replace(panel="feed", theme="dibs-contrast"), "")
+    assert memory.load("", state.environ) == Remembered(theme="dibs-contrast", muted=True)
+    assert state.load() == LEFT._replace(theme="dibs-contrast")
+
+
+def test_the_file_stays_small_and_forgets_the_boards_that_were_left_longest_ago(
+    state: State,
+) -> None:
+    places = [f"/{n}/{'x' * 2000}" for n in range(60)]
+    for place in places:
+        state.save(LEFT, place)
+    assert state.file.stat().st_size < 65_536
+    kept = [memory.load(place, state.environ) == LEFT for place in places]
+    assert kept[-1]
+    assert not kept[0]
+    assert kept == sorted(kept)
+
+
+def test_what_an_earlier_dibs_remembered_of_all_boards_at_once_is_no_view_of_any(
+    state: State,
+) -> None:
+    state.file.parent.mkdir(parents=True)
+    state.file.write_text(json.dumps(LEFT._asdict()))
+    assert state.load() == Remembered(theme=LEFT.theme, muted=True)
 
 
 def test_it_lies_where_xdg_says() -> None:
@@ -99,7 +136,8 @@ def test_a_foul_file_is_as_if_nothing_was_remembered(state: State, data: bytes) 
 )
 def test_only_the_foul_part_is_forgotten(state: State, key: str, value: object) -> None:
     state.save(LEFT)
-    state.file.write_text(json.dumps(LEFT._asdict() | {key: value, "other": 1}))
+    fields = LEFT._asdict() | {key: value, "other": 1}
+    state.file.write_text(json.dumps(fields | {"boards": {"/b": fields, "/c": 7}}))
     assert state.load() == LEFT._replace(**{key: getattr(Remembered(), key)})
 
 
@@ -107,7 +145,7 @@ def test_only_the_foul_part_is_forgotten(state: State, key: str, value: object) 
 @given(st.dictionaries(st.sampled_from(Remembered._fields), JSON))
 def test_nothing_that_is_remembered_makes_it_fail(state: State, fields: dict[str, object]) -> None:
     state.file.parent.mkdir(parents=True, exist_ok=True)
-    state.file.write_text(json.dumps(fields))
+    state.file.write_text(json.dumps(fields | {"boards": {"/b": fields}}))
     found = state.load()
     state.save(found)
     assert state.load() == found

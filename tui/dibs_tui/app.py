@@ -61,9 +61,12 @@ class DibsApp(App[None]):
         terms: str = "",
         reap: bool = False,
         remembered: Remembered | None = None,
+        temporary: bool = False,
     ) -> None:
+        """A `temporary` board goes with the dashboard: its view is not remembered."""
         self.config = config or Config()
-        self.remembered = remembered if remembered is not None else memory.load()
+        self._place = "" if temporary else reader.path
+        self.remembered = remembered if remembered is not None else memory.load(self._place)
         super().__init__(ansi_color=not self.config.colour)
         for theme in THEMES:
             self.register_theme(theme)
@@ -214,7 +217,7 @@ class DibsApp(App[None]):
 
     def _save(self) -> None:
         with self.saving:
-            memory.save(self.remembered)
+            memory.save(self.remembered, self._place)
 
     def _to_terminal(self, text: str) -> None:
         driver = self._driver
@@ -224,13 +227,19 @@ class DibsApp(App[None]):
 
 
 def run(
-    reader: Reader, config: Config, *, wall: bool = False, terms: str = "", reap: bool = False
+    reader: Reader,
+    config: Config,
+    *,
+    wall: bool = False,
+    terms: str = "",
+    reap: bool = False,
+    temporary: bool = False,
 ) -> int:
     """Open the dashboard on a reader's board and stay until it is left."""
     from dibs_tui.leaving import leave_when_told
 
     sys.setswitchinterval(0.002)
-    app = DibsApp(reader, config, wall=wall, terms=terms, reap=reap)
+    app = DibsApp(reader, config, wall=wall, terms=terms, reap=reap, temporary=temporary)
     with leave_when_told(app), threads_tell(app.part_failed):
         app.run(mouse=config.mouse)
     reader.stop()

@@ -139,10 +139,10 @@ def _show(args: argparse.Namespace, config: Config, path: str, *, still: bool) -
         args.dir = path
         return _once(args, config)
     if not still:
-        return _live(args, config, path)
+        return _live(args, config, path, temporary=True)
     from dibs_tui.demo.still import board
 
-    return _live(args, config, path, board)
+    return _live(args, config, path, board, temporary=True)
 
 
 def _live(
@@ -150,6 +150,8 @@ def _live(
     config: Config,
     path: str,
     opened: Callable[..., Board] = dibs.open,
+    *,
+    temporary: bool = False,
 ) -> int:
     from dibs_tui.reader import Reader
 
@@ -167,7 +169,8 @@ def _live(
 
     with _drawn_on_the_terminal():
         terms = " ".join(args.filter)
-        return run(reader, config, wall=args.wall, terms=terms, reap=args.reap)
+        how = {"wall": args.wall, "reap": args.reap, "temporary": temporary}
+        return run(reader, config, terms=terms, **how)
 
 
 def _may_reap(config: Config, *, read_only: bool) -> None:

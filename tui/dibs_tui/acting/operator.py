@@ -93,6 +93,21 @@ class Operator:
         if untouched and model.stale and "stale" in screen.shown:
             screen.focus_panel("stale")  # until somebody touches it, keys mean what is stale
 
+    def opened(self) -> None:
+        """The whole board was seen for the first time: show what is stale, unless it is shown.
+
+        The remembered view is left for it, but kept; nobody has touched a key since.
+        """
+        screen = self._screen
+        everything = screen.tables["all"]
+        first = everything.sort == "state" and not everything.descending
+        shown = "stale" in screen.shown or (screen.shown == ("all",) and first)
+        if shown or screen.view == "problems" or screen.dibs.terms or screen.dibs.hands.used:
+            return
+        if screen.model.stale:
+            screen.view = "stale"
+            screen.lay_out()
+
     # What is captured
 
     def _sights(self) -> tuple[tuple[Sight, ...], str | None]:

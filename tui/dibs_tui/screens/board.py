@@ -71,6 +71,8 @@ class BoardScreen(Own, Screen[None]):
         self.tables: dict[str, TaskTable] = {}
         self._picked = Picked()
         self._focused = ""
+        self._opened = False
+        """Whether the whole board was seen, and the view is where something is stale."""
         self._told: tuple[object, ...] = ()
 
     def compose(self) -> ComposeResult:
@@ -202,7 +204,11 @@ class BoardScreen(Own, Screen[None]):
     def look(self) -> None:
         """Show at once what was found, or that the reader fares differently."""
         told, self._told = self._told, self.dibs.reader.status.kind
-        if (self.take_all() or told != self._told) and not self.covered:
+        news = self.take_all() or told != self._told
+        if not self._opened and self.model.whole:
+            self._opened = True
+            self.hand.operator.opened()
+        if news and not self.covered:
             self.show()
 
     def on_screen_resume(self) -> None:
