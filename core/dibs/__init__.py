@@ -14,7 +14,6 @@ import typing
 
 if typing.TYPE_CHECKING:
     from dibs.board import Board, open
-    from dibs.checkup import Finding
     from dibs.claims import Claim
     from dibs.clock import Sample
     from dibs.entries import Entry
@@ -38,6 +37,7 @@ if typing.TYPE_CHECKING:
     )
     from dibs.evidence import Evidence, Proof, Verdict
     from dibs.facts import Facts
+    from dibs.findings import Finding
     from dibs.host import Host, Process, this_host
     from dibs.janitor import Reaped
     from dibs.journal import Event, Journal
@@ -100,7 +100,7 @@ _ROOMS = {
         "Board",
         "open",
     ),
-    "checkup": ("Finding",),
+    "findings": ("Finding",),
     "claims": ("Claim",),
     "clock": ("Sample",),
     "entries": ("Entry",),

@@ -6,7 +6,7 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from dibs import adding, janitor, names, plain
+from dibs import forgetting, janitor, names, plain
 from dibs.claims import handed_back
 from dibs.errors import BadName, Changed, NotExact, Refused, StorageError, UnknownId, short
 from dibs.facts import facts_of
@@ -244,7 +244,7 @@ def purge(store: Store, older_than: float) -> int:
         try:
             facts = facts_of(store, task)
             if facts is not None and (now.fs - facts.since) / 1e9 >= older_than:
-                count += adding.purge(store, task)
+                count += forgetting.purge(store, task)
         except StorageError as error:
             failed = failed or error  # the others must not wait for it
     if failed is not None:

@@ -12,21 +12,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dibs import names
 from dibs.clock import SECOND
-from dibs.errors import BadName, Changed, Exists, StorageError, Uncertain, UnknownId, storage_error
-from dibs.journal import NOT_DONE
+from dibs.errors import BadName, Exists, StorageError, Uncertain, storage_error
 from dibs.names import AVAILABLE, FREE, Stamp, Task
-from dibs.store import GONE, KNOWN, NEW, PAST, PATIENCE, tell
+from dibs.store import GONE, KNOWN, KNOWN_LOST, NEW, PATIENCE, tell
 
 if TYPE_CHECKING:
     from dibs.store import Store
 
 DRAFT_AGE = 3600
 """Seconds after which a file in `new/` is taken for a dead adder's; an adder gives up at half."""
-UNSEEN = 1_000_000
-"""How far fences jump when an id vanished and nobody can say how far they had gone."""
-TICK = SECOND
-"""A scan is quiet only if the directory has not changed for this long: no file system's times
-are coarser but FAT's, and a second scan follows."""
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EACCES)
 _match_life = re.compile(r"([0-9A-F]{10}) (f[0-9ap]+)\n?").fullmatch
 
@@ -48,9 +42,13 @@ def add(store: Store, ident: str, payload: bytes, priority: int, state: str = AV
     store.ready()
     port = store.port
     start = port.boottime()
-    offered = _offered(store, ident)
-    if offered:
-        raise Exists(f"{offered} is there already")
+    if _offered(store, ident):
+        raise _exists(store, ident)
+    if store.there(KNOWN_LOST):
+        raise StorageError(
+            f"{KNOWN} was lost, so {ident!a} may have been added before: "
+            "`dibs check --repair` finds out which ids were used"
+        )
     nonce = port.nonce()
     draft = draft_name(ident, state, nonce)
     try:
@@ -144,19 +142,26 @@ def _begin(store: Store, ident: str, nonce: str, priority: int) -> Life:
     """Begin the id's next life: the first free number, and only if the life before is over."""
     eid, number, fence = names.escape(ident), 0, 0
     while True:
-        stamp = Stamp(fence + 1 if number else 0, 0, priority)
-        path = f"{KNOWN}/{eid}.{number}"
-        if make_whole(store, path, f"{nonce} {stamp.full()}\n".encode()):
-            return Life(number, nonce, stamp)
-        life = read_life(store, ident, number)
-        if life is not None and life.nonce == nonce:
-            return life
-        gone = ended_life(store, ident, number)
+        gone = ended_life(store, ident, number)  # its entry in `known/` may have been lost
         if gone is None:
-            found = store.find(ident)
-            free = "" if found else ": if it is over, `dibs forget` frees it"
-            raise Exists(f"the id {ident!a} exists: {tell(found)}{free}")
+            stamp = Stamp(fence + 1 if number else 0, 0, priority)
+            path = f"{KNOWN}/{eid}.{number}"
+            if make_whole(store, path, f"{nonce} {stamp.full()}\n".encode()):
+                return Life(number, nonce, stamp)
+            life = read_life(store, ident, number)
+            if life is not None and life.nonce == nonce:
+                return life
+            gone = ended_life(store, ident, number)
+        if gone is None:
+            raise _exists(store, ident)
         number, fence = number + 1, max(fence, gone)
+
+
+def _exists(store: Store, ident: str) -> Exists:
+    """The refusal of an id that is in use, or was."""
+    found = store.find(ident)
+    free = "" if found else ": if it is over, `dibs forget` frees it"
+    return Exists(f"the id {ident!a} exists: {tell(found)}{free}")
 
 
 def make_whole(store: Store, path: str, data: bytes) -> bool:
@@ -234,96 +239,7 @@ def ended_life(store: Store, ident: str, number: int) -> int | None:
 def latest_life(store: Store, ident: str) -> Life | None:
     """The life that an id is in, forgotten or not; None where it was never added by dibs."""
     number = 0
-    while store.there(f"{KNOWN}/{names.escape(ident)}.{number + 1}"):
+    eid = names.escape(ident)
+    while any(store.there(f"{folder}/{eid}.{number + 1}") for folder in (KNOWN, GONE)):
         number += 1
     return read_life(store, ident, number)
-
-
-def forget(store: Store, ident: str) -> None:
-    """End the life of an id that no name carries any more, so that it can be added again.
-
-    The draft is looked for first: where there is none the payload was published, and then two
-    quiet scans would see it.
-    """
-    store.ready()
-    life = latest_life(store, ident)
-    if life is None:
-        raise UnknownId(f"{ident!a} was never added here: {tell(store.find(ident))}")
-    for state in (AVAILABLE, FREE):
-        draft = draft_name(ident, state, life.nonce)
-        if life.nonce and store.there(draft):
-            raise Changed(f"{ident!a} is being added right now: {draft} is there", draft)
-    for pause in (1.1, 0.0):
-        found = quiet_find(store, ident)
-        if found:
-            raise Changed(f"{ident!a} is still on the board: {tell(found)}", found[0].name, found)
-        store.port.sleep(pause)
-    before = ended_life(store, ident, life.number - 1) or 0 if life.number else 0
-    purged = max(_past_fences(store, ident), default=0)
-    fence = purged
-    if purged <= before:
-        # No name told how far this life's fences went.
-        fence = max(before, store.journal.highest_fence(ident)) + UNSEEN
-    make_whole(store, f"{GONE}/{names.escape(ident)}.{life.number}", f"{fence}\n".encode())
-    store.sync(GONE)
-    store.journal.write("forget", ident, "", "")
-
-
-def purge(store: Store, task: Task) -> bool:
-    """Remove the payload of a finished task for good; its id stays taken until it is forgotten.
-
-    The fence is written down first: a life that follows must begin above it.
-    """
-    store.ready()
-    try:
-        store.write(f"{PAST}/{names.escape(task.id)}.f{task.fence}", b"")
-    except FileExistsError:
-        pass
-    except OSError as error:
-        raise storage_error(error) from error
-    store.sync(PAST, before="purging")
-    with store.intent("purge", task):
-        try:
-            store.port.unlink(task.name)
-        except FileNotFoundError:
-            store.journal.write(NOT_DONE, task.id, task.name, "", "", "purge: it was gone")
-            return False
-        except OSError as error:
-            raise storage_error(error) from error
-        store.journal.write("purge", task.id, task.name, "")
-    return True
-
-
-def quiet_find(store: Store, ident: str) -> tuple[Task, ...]:
-    """Every name of an id, from a scan during which nothing changed: a listing is no snapshot."""
-    until = store.port.boottime() + 2 * PATIENCE
-    while True:
-        before = _quiet_since(store, ident)
-        found = store.find(ident)
-        if found or (before is not None and _quiet_since(store, ident) == before):
-            return found
-        if store.port.boottime() >= until:
-            raise Exists(
-                f"the board is too busy to be sure that {ident!a} is gone; try again later"
-            )
-        store.port.sleep(0.3)
-
-
-def _quiet_since(store: Store, ident: str) -> tuple[int, ...] | None:
-    """The folders' own times, if they are older than any tick of the file system's clock."""
-    now = store.clock.now()
-    times = []
-    for folder in ("", names.DONE, names.FAILED, names.free_folder(ident)):
-        try:
-            times.append(store.port.stat(folder).mtime)
-        except FileNotFoundError:
-            times.append(0)
-        except OSError as error:
-            raise storage_error(error) from error
-    return tuple(times) if now.fs - max(times) > TICK else None
-
-
-def _past_fences(store: Store, ident: str) -> list[int]:
-    begin = f"{names.escape(ident)}.f"
-    found = [n[len(begin) :] for n in store.ended(PAST) if n.startswith(begin)]
-    return [int(text) for text in found if text.isascii() and text.isdigit() and len(text) < 18]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 from dibs import adding, janitor, locks, waiting
@@ -30,14 +30,18 @@ from dibs.settings import Settings, dump
 from dibs.store import PATIENCE, TOML, Store
 
 if TYPE_CHECKING:
-    from dibs import acts, checkup, entries, evidence, lists, unwritten, view
+    from dibs import acts, checkup, entries, evidence, forgetting, lists, unwritten, view
     from dibs.entries import Entry
+    from dibs.errors import DibsError
     from dibs.evidence import Evidence, Verdict
+    from dibs.findings import Finding
     from dibs.journal import Event, Journal
     from dibs.view import Snapshot, View
 else:
-    _LATER = ("acts", "checkup", "entries", "evidence", "lists", "unwritten", "view")
-    acts, checkup, entries, evidence, lists, unwritten, view = (Later(f"dibs.{m}") for m in _LATER)
+    _LATER = ("acts", "checkup", "entries", "evidence", "forgetting", "lists", "unwritten", "view")
+    acts, checkup, entries, evidence, forgetting, lists, unwritten, view = (
+        Later(f"dibs.{m}") for m in _LATER
+    )
 
 Found = TypeVar("Found")
 
@@ -168,19 +172,23 @@ class Board:
         """Give back every claim whose owner is dead or silent past its ttl."""
         return janitor.reap(self._store)
 
-    def check(self) -> list[checkup.Finding]:
+    def check(self) -> list[Finding]:
         """Everything half done, doubled, foul or nobody's."""
         from dibs.probing.trial import findings
 
         return [*checkup.check(self._store), *findings(self._store, self.path)]
 
-    def repair(self) -> list[checkup.Finding]:
+    def repair(self) -> list[Finding]:
         """Mend what can be mended; returns what a person must decide."""
         return checkup.repair(self._store, self.check())
 
     def forget(self, ident: str) -> None:
         """Free the id of a task that is gone, so that it can be added again."""
-        adding.forget(self._store, ident)
+        forgetting.forget(self._store, ident)
+
+    def forget_each(self, idents: Iterable[str]) -> Iterator[tuple[str, DibsError | None]]:
+        """Free many ids that are gone: each with None, or with what keeps it from being freed."""
+        return forgetting.forget_each(self._store, idents)
 
     def purge(self, older_than: float = 0.0) -> int:
         """Remove the payloads of tasks that were done so many seconds ago; returns how many."""

@@ -7,19 +7,21 @@ only a person can decide is reported with what to do.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from dibs import adding, janitor, looks, names
+from dibs.checkup_ids import check_ids
 from dibs.clock import LOOKS, SECOND, WITNESS, from_the_future
 from dibs.errors import DibsError, ReadOnly, storage_error
 from dibs.facts import facts_of
-from dibs.names import AVAILABLE, DONE, FAILED, FREE, Task
+from dibs.findings import Finding
+from dibs.names import AVAILABLE, DONE, FAILED, FREE
 from dibs.obstacles import obstacles
-from dibs.store import ASIDE, GONE, KNOWN, NEW, PAST, RECORDS
-from dibs.view import doubles, own_file
+from dibs.store import ASIDE, NEW, RECORDS
+from dibs.view import own_file
 
 if TYPE_CHECKING:
     from dibs.clock import Sample
@@ -31,19 +33,6 @@ _match_temporary = re.compile(r"[0-9A-F]{10}").fullmatch
 _match_record = re.compile(r"(.+?)(?:\.([0-9A-F]{10}))?", re.DOTALL).fullmatch
 _match_hidden = re.compile(r"\.(?:nfs|fuse_hidden)[0-9a-f]+").fullmatch
 """What was removed while somebody had it open: some file systems keep it until then, or longer."""
-_match_life = re.compile(r"([A-Za-z0-9_=-]+)\.([0-9]+)").fullmatch
-
-
-class Finding(NamedTuple):
-    """One thing that is not as it should be."""
-
-    kind: str
-    name: str
-    """Where, relative to the board."""
-    text: str
-    """What it means and what to do."""
-    mend: Callable[[], object] | None = None
-    """What `repair` does about it; None where a person must decide."""
 
 
 def check(store: Store) -> list[Finding]:
@@ -53,14 +42,13 @@ def check(store: Store) -> list[Finding]:
     now = store.clock.now()
     found = [
         *_strangers(store),
-        *_doubles(store),
+        *check_ids(store),
         *_stuck(store),
         *_claims(store, now),
         *_locks(store, now),
         *_records(store),
         *_drafts(store, now),
         *_witnesses(store, now),
-        *_vanished(store),
         *_torn(store),
     ]
     store.clock.settle()
@@ -98,22 +86,6 @@ def _strangers(store: Store) -> Iterator[Finding]:
     for path in store.all_free():
         if names.read_free(path) is None:
             yield Finding("stranger", path, "no free lock's name, or in another's folder")
-
-
-def _doubles(store: Store) -> Iterator[Finding]:
-    """Concluded only from two quiet scans, because a listing under churn can double a name."""
-    first = {t.id for same in doubles(_tasks(store)) for t in same}
-    for ident in sorted(first):
-        try:
-            store.port.sleep(0.1)
-            same = [t for t in adding.quiet_find(store, ident) if t.state not in (DONE, FAILED)]
-        except DibsError:
-            continue
-        if len(same) > 1:
-            shown = ", ".join(t.name for t in same)
-            yield Finding(
-                "double", same[0].name, f"{ident!a} has several names ({shown}): keep one of them"
-            )
 
 
 def _stuck(store: Store) -> Iterator[Finding]:
@@ -259,54 +231,9 @@ def _witnesses(store: Store, now: Sample) -> Iterator[Finding]:
             yield Finding("draft", path, "left over", partial(store.drop, path))
 
 
-def _vanished(store: Store) -> Iterator[Finding]:
-    """Ids that were added and that no name carries: finished by a plain worker, or removed."""
-    latest: dict[str, int] = {}
-    for entry in store.ended(KNOWN):
-        m = _match_life(entry)
-        if m is None:
-            yield Finding("stranger", f"{KNOWN}/{entry}", "no id's entry; left alone")
-            continue
-        latest[m[1]] = max(latest.get(m[1], 0), int(m[2]))
-    if not latest:
-        return
-    present = {names.escape(task.id) for task in _tasks(store, ended=True)}
-    for folder in (NEW, PAST):
-        present |= {entry.partition(".")[0] for entry in store.ended(folder)}
-    gone = set(store.ended(GONE))
-    for eid in sorted(latest.keys() - present):
-        entry = f"{KNOWN}/{eid}.{latest[eid]}"
-        if f"{eid}.{latest[eid]}" not in gone and _added(store, entry):
-            yield Finding(
-                "gone",
-                entry,
-                "finished by a shell, or removed by hand: `dibs forget` frees the id",
-            )
-
-
-def _added(store: Store, entry: str) -> bool:
-    """Not merely offered by a shell, whose tasks end by vanishing."""
-    try:
-        return store.port.stat(entry).size > 0
-    except OSError:
-        return False
-
-
 def _torn(store: Store) -> Iterator[Finding]:
     for file in store.journal.torn():
         yield Finding("journal", file, "its last line is torn and is passed over")
     for file, size in store.journal.overlong():
         text = f"it has {size >> 20:,} MiB, only its newest part is read: move it away"
         yield Finding("journal", file, text)
-
-
-def _tasks(store: Store, *, ended: bool = False) -> Iterator[Task]:
-    for name in (*store.listing(), *store.all_free()):
-        task = names.read_any(name)
-        if task is not None:
-            yield task
-    for folder in (DONE, FAILED) if ended else ():
-        for name in store.ended(folder):
-            task = names.read_ended(folder, name)
-            if task is not None:
-                yield task

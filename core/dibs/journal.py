@@ -126,12 +126,17 @@ class Journal:
         """How much happened since a time, by kind and second."""
         return self._reader.rates(since, upto)
 
-    def highest_fence(self, ident: str) -> int:
-        """The highest fence that the journal ever saw granted for an id."""
+    def highest_fences(self, idents: Collection[str]) -> dict[str, int]:
+        """The highest fence that the journal ever saw granted for each of these ids."""
         from dibs.names import read_any
 
-        names = (name for event in self.oldest_first(ident) for name in (event.src, event.dst))
-        return max((t.fence for t in map(read_any, names) if t and t.id == ident), default=0)
+        found = dict.fromkeys(idents, 0)
+        for event in self.oldest_first(next(iter(found)) if len(found) == 1 else None):
+            if event.id in found:
+                for task in map(read_any, (event.src, event.dst)):
+                    if task is not None and task.id == event.id:
+                        found[event.id] = max(found[event.id], task.fence)
+        return found
 
     def follow(self, seen: dict[str, int]) -> list[Event]:
         """The events written since; `seen` holds how far each file was read and is moved on."""

@@ -193,7 +193,9 @@ def _publish(store: Store, ident: str) -> Task | None:
     if store.look(draft):
         adding.publish(store, draft, names.waiting_name(ident, life.stamp, FREE))
         return None
-    found = adding.quiet_find(store, ident)
+    from dibs.scans import search  # only for a name that is not where a lock should be
+
+    found = search(store, [ident], quiet=1)[ident]
     if not found:
         raise Exists(f"{ident!a} was known here and has vanished: `dibs forget` frees the name")
     if found[0].kind == "task":

@@ -50,6 +50,8 @@ MARK = ".dibs/claims"
 """A file, which makes this a board of format 2: in format 1 it is a folder, and there dibs of
 that time finds no board where it is none."""
 TOML = ".dibs/board.toml"
+KNOWN_LOST = f"{KNOWN}/lost"
+"""Says that `known/` was made again on a board that had one: what it held before is not in it."""
 LOCK_BYTES = 4096
 PATIENCE = 5 * SECOND
 _PAUSE = 0.05
@@ -115,7 +117,7 @@ class Store:
             return
         try:
             for folder in FOLDERS:
-                self.port.mkdir(folder)
+                self._make(folder)
             self._mark()
         except NotADirectoryError:
             raise NotABoard(
@@ -128,10 +130,23 @@ class Store:
 
     def make_folders(self) -> None:
         """Every folder that a board has, whichever are missing."""
+        self._marked = self._has_mark()  # it may have gone with them
         for folder in FOLDERS:
-            self.port.mkdir(folder)
-        self._marked = False  # it may have gone with them
+            self._make(folder)
         self._mark()
+
+    def _make(self, folder: str) -> None:
+        """Make a folder where it is missing; a `known/` that was lost comes back with a note.
+
+        It is there before the mark is, so where only the mark is there it has been lost.
+        """
+        if folder == KNOWN and self._marked and self.look(KNOWN) is False:
+            again = f"{KNOWN}.{self.port.nonce()}"
+            self.port.mkdir(again)
+            self.port.create(again + KNOWN_LOST.removeprefix(KNOWN), b"")
+            with suppress(FileExistsError):
+                self.port.rename(again, KNOWN, keep=True)
+        self.port.mkdir(folder)
 
     def _mark(self) -> None:
         """Decide the board's format: whoever makes the board creates the file exclusively."""
@@ -362,9 +377,14 @@ class Store:
             ]
         found += self.free(ident) if ended else ()
         tasks = [task for task in found if task is not None and task.id == ident]
-        for _ in range(2 if len(tasks) > 1 else 0):  # a listing doubles what is renamed meanwhile
-            tasks = [task for task in tasks if self.there(task.name)]
-        return tuple(tasks)
+        return self.confirmed(tasks)
+
+    def confirmed(self, tasks: Iterable[Task]) -> tuple[Task, ...]:
+        """Those names of one id that are there at once; a listing doubles what is renamed."""
+        found = tuple(tasks)
+        for _ in range(2 if len(found) > 1 else 0):
+            found = tuple(task for task in found if self.there(task.name))
+        return found
 
     def free(self, ident: str) -> list[Task]:
         """A lock's name while nobody holds it; more than one are copies, the highest fence last."""

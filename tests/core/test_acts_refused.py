@@ -130,7 +130,7 @@ def test_a_made_up_claim_does_not_raise_the_fence_of_the_next_life(place: Place)
     with pytest.raises(dibs.Lost):
         place.board.attach("x.f99999999.me-0123456789").done()
     assert len(traces(place.board)) == 1
-    assert place.board.journal.highest_fence("x") == 0
+    assert place.board.journal.highest_fences(["x"]) == {"x": 0}
 
 
 def test_the_log_tells_it_in_words(scratch: Path) -> None:

@@ -135,7 +135,7 @@ def test_the_janitors_answers(command: Command) -> None:
     assert lines(command, "check") == []
     (command.path / "stranger.txt").touch()
     found = one(command, "check", code=6)
-    assert set(found) == {"kind", "name", "text", "repairable"}
+    assert set(found) == {"kind", "name", "text", "repairable", "fault"}
     assert one(command, "purge", "--done", "--older-than", "1h") == {"status": "purged", "count": 0}
     one(command, "add", "a")
     one(command, "done", one(command, "claim")["claim"])

@@ -268,7 +268,8 @@ def test_known_without_gone_and_no_name_is_shown_as_gone_and_forget_frees_it(
     place.board.add("x")
     (place.path / "x.available").unlink()
     (finding,) = place.board.check()
-    assert (finding.kind, finding.name, finding.mend) == ("gone", ".dibs/known/x.0", None)
+    assert (finding.kind, finding.name, finding.mend) == ("gone", ".dibs/known", None)
+    assert (finding.ids, finding.fault) == (("x",), False)
     assert "forget" in finding.text
     assert [left.kind for left in place.board.repair()] == ["gone"]
     place.board.forget("x")

@@ -6,10 +6,10 @@ that keeps schedules short. Scenarios about the clock take the shipped one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
-from dibs import adding, checkup, janitor
+from dibs import adding, checkup, forgetting, janitor
 from dibs.board import Board
 from dibs.claims import Claim, Terms, take
 from dibs.clock import Clock, Sample
@@ -71,8 +71,8 @@ class Diary(Journal):
     def torn(self) -> list[str]:
         return []
 
-    def highest_fence(self, ident: str) -> int:
-        return 0
+    def highest_fences(self, idents: Collection[str]) -> dict[str, int]:
+        return {}
 
 
 class Options(NamedTuple):
@@ -183,7 +183,7 @@ class Desk:
         return verb(self.store, name, *args)
 
     def forget(self, ident: str = "t") -> None:
-        adding.forget(self.store, ident)
+        forgetting.forget(self.store, ident)
 
     def reap(self) -> None:
         janitor.reap(self.store)

@@ -198,7 +198,9 @@ class Law:
         role = self.roles.get(step.actor)
         if role in _SHELLS:
             return step.call[0] == "unlink" or (step.call[0] == "rename" and role == SHELL)
-        return role == OPERATOR and step.call[0] == "unlink" and step.call[1].startswith("done/")
+        if role != OPERATOR or not step.call[1].startswith("done/"):
+            return False
+        return step.call[0] == "unlink" or str(step.call[2]).startswith(".dibs/past/")
 
     def _noted(self, world: SimWorld, history: History, who: str, fact: Any) -> str | None:
         kind, what = fact[:2]

@@ -43,27 +43,27 @@ MUTANTS: list[Mutant] = [
         "Done, purged, added again: fence 1 is granted twice.",
         add.LIVES,
         (
-            "adding:purge",
-            'store.write(f"{PAST}/{names.escape(task.id)}.f{task.fence}", b"")',
-            "pass",
+            "forgetting:purge",
+            "gone = _noted(store, task, past)",
+            "gone = not store.port.unlink(task.name)",
         ),
-        ("adding:forget", "purged <= before", "False"),
+        ("forgetting:forget_each", "if not ending.over:", "if False:"),
     ),
     mutant(
         "forgetting does not look at `new/`",
         "An adder is between its two steps: its life is ended before it is published.",
         add.FORGET_ADDED,
-        ("adding:forget", "life.nonce and store.there(draft)", "False"),
+        ("forgetting:_ending", "life.nonce and store.there(draft)", "False"),
     ),
     mutant(
         "forgetting unlinks `known/`",
         "By a name that two lives share: the second of two forgets ends the life after.",
         add.FORGETS,
         (
-            "adding:forget",
+            "forgetting:_end",
             'make_whole(store, f"{GONE}/{names.escape(ident)}.{life.number}", '
             'f"{fence}\\n".encode())',
-            'store.drop(f"{KNOWN}/{names.escape(ident)}.{life.number}")',
+            'store.drop(f".dibs/known/{names.escape(ident)}.{life.number}")',
         ),
     ),
     mutant(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dibs import adding
+from dibs import forgetting
 from dibs.names import read_any
 
 from .desk import Desk, board
@@ -46,7 +46,8 @@ def _offers(desk: Desk) -> None:
 def _purges(desk: Desk) -> None:
     done = read_any(DONE)
     assert done is not None
-    adding.purge(desk.store, done)
+    desk.port.note(("acts", DONE))
+    forgetting.purge(desk.store, done)
 
 
 ONE, TWO = Part("pam", adds(b"one")), Part("pat", adds(b"two"))
@@ -157,7 +158,7 @@ LIVES = scene(
 FORGETS = scene(
     "two forgets around an add",
     _purged,
-    [FORGET, FORGET._replace(name="flo"), ONE, TWO],
+    [FORGET, FORGET._replace(name="flo"), ONE, Part("ann", works), TWO],
     payloads=(),
     mode="bounded",
     preemptions=2,

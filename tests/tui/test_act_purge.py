@@ -9,7 +9,7 @@ import pytest
 from textual.pilot import Pilot
 
 import dibs
-from dibs import Task, adding
+from dibs import Task, forgetting
 from dibs.store import Store
 from dibs_tui.app import DibsApp
 from dibs_tui.config import Config
@@ -87,13 +87,13 @@ def test_a_purge_counts_asks_for_the_number_and_takes_only_what_it_counted(
 def test_a_purge_tells_how_many_are_gone_while_it_lasts(
     board: dibs.Board, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    go_on, remove = Semaphore(0), adding.purge
+    go_on, remove = Semaphore(0), forgetting.purge
 
     def patiently(store: Store, task: Task) -> bool:
         assert go_on.acquire(timeout=30)
         return remove(store, task)
 
-    monkeypatch.setattr(adding, "purge", patiently)
+    monkeypatch.setattr(forgetting, "purge", patiently)
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         await pilot.press("D")

@@ -69,11 +69,14 @@ def check(voice: Voice, args: argparse.Namespace) -> int:
                 "name": finding.name,
                 "text": finding.text,
                 "repairable": mendable,
+                "fault": finding.fault,
+                **({"ids": finding.ids} if finding.ids else {}),
             },
         )
-    if not findings:
-        voice.words("nothing amiss")
-    return 6 if findings else 0
+    faults = sum(finding.fault for finding in findings)
+    if not faults:
+        voice.words("nothing wrong")
+    return 6 if faults else 0
 
 
 def _probe(voice: Voice, args: argparse.Namespace) -> int:
@@ -106,11 +109,31 @@ def purge(voice: Voice, args: argparse.Namespace) -> int:
 
 
 def forget(voice: Voice, args: argparse.Namespace) -> int:
-    """Free the id of a task that is gone."""
-    board_of(args).forget(args.id)
-    if voice.json:
-        voice.result("", {"status": "forgotten", "id": args.id})
-    return 0
+    """Free the ids of tasks that are gone; what keeps one does not keep the others."""
+    idents = _listed(args)
+    kept = 0
+    for ident, refusal in board_of(args).forget_each(idents):
+        if refusal is not None and len(idents) == 1:
+            raise refusal
+        status, told = ("forgotten", "") if refusal is None else ("refused", str(refusal))
+        kept += refusal is not None
+        fields = {"status": status, "id": ident} | ({"error": told} if told else {})
+        if voice.json or len(idents) > 1:
+            voice.result(f"{status:<9} {ident}{told and f': {told}'}", fields)
+    return 3 if kept else 0
+
+
+def _listed(args: argparse.Namespace) -> list[str]:
+    """The ids of the line and of the list, each once."""
+    from dibs.cli.produce import content
+
+    idents = list(args.id)
+    if args.source is not None:
+        lines = content(args.source).decode("utf-8", "surrogateescape").split("\n")
+        idents += [line.rstrip("\r") for line in lines if line.rstrip("\r")]
+    if not idents:
+        raise BadName("give the ids to free, or a list with --from FILE")
+    return list(dict.fromkeys(idents))
 
 
 def upgrade(voice: Voice, args: argparse.Namespace) -> int:

@@ -118,7 +118,7 @@ def _wants(word: str) -> str:
     wanted = VERBS[word].options.split() if word in VERBS else ["id?"]
     if any(option in _WANTS_CLAIM for option in wanted):
         return "claim"
-    return "id" if {"id", "id?", "name"} & set(wanted) else ""
+    return "id" if {"id", "id?", "ids*", "name"} & set(wanted) else ""
 
 
 def _bash() -> str:

@@ -26,7 +26,7 @@ exit codes:
   3  refused: the board has changed (what is there now is printed)
   4  nothing to take, or held (by whom, until when)
   5  lost or uncertain: stop working
-  6  `check` found something, or a `--fail-if` holds"""
+  6  `check` found a fault, or a `--fail-if` holds"""
 
 
 class Verb(NamedTuple):
@@ -74,7 +74,7 @@ VERBS = {
     "reap": Verb("care", "care:reap", "claim? reason every", "give back what fell silent"),
     "check": Verb("care", "care:check", "repair probe peer", "find what is half done or nobody's"),
     "purge": Verb("care", "care:purge", "done! older!", "remove the payloads of done tasks"),
-    "forget": Verb("care", "care:forget", "id", "free the id of a task that is gone"),
+    "forget": Verb("care", "care:forget", "ids* from", "free the ids of tasks that are gone"),
     "upgrade": Verb("care", "care:upgrade", "", "make a board of format 1 one of format 2"),
     "paths": Verb("care", "look:paths", "", "where everything lies"),
     "completion": Verb("care", "complete:completion", "shell", "shell completion"),
@@ -115,6 +115,7 @@ OPTIONS: dict[str, Add] = {
     "id": lambda p: p.add_argument("id", metavar="ID", help=_DASH),
     "id?": lambda p: p.add_argument("id", metavar="ID", nargs="?", help=_DASH),
     "ids": lambda p: p.add_argument("id", metavar="ID", nargs="+", help=_DASH),
+    "ids*": lambda p: p.add_argument("id", metavar="ID", nargs="*", help=_DASH),
     "name": lambda p: p.add_argument("id", metavar="NAME", help=_DASH),
     "claim": lambda p: p.add_argument("name", metavar="CLAIM", help="the exact name, as printed"),
     "claim?": lambda p: p.add_argument(

@@ -12,10 +12,10 @@ from functools import partial
 from typing import NamedTuple
 
 from dibs.adding import DRAFT_AGE
-from dibs.checkup import Finding
 from dibs.clock import SECOND
 from dibs.disk import Disk
 from dibs.errors import StorageError
+from dibs.findings import Finding
 from dibs.host import this_host
 from dibs.store import Store
 

@@ -207,6 +207,8 @@ dibs_open() {
     dibs_die 1 "this board has format 1, of an earlier dibs: stop its workers, then upgrade it: dibs upgrade"
   for f in .dibs "done" failed .dibs/records .dibs/known .dibs/gone .dibs/new .dibs/past .dibs/plain \
     .dibs/aside .dibs/witness .dibs/looks .dibs/journal .dibs/free; do
+    [ "$f" != .dibs/known ] || [ -d $f ] || [ ! -e .dibs/claims ] ||
+      dibs_die 1 "$f was lost: dibs check --repair finds out which ids were used"
     if [ -L "$f" ] || { [ -e "$f" ] && [ ! -d "$f" ]; }; then dibs_die 1 "$f is not a folder of its own"; fi
     [ -d "$f" ] || { command mkdir "$f" 2> /dev/null && dibs_own "$f"; } || [ -d "$f" ] ||
       dibs_die 1 "$where/$f cannot be made"

@@ -1,0 +1,160 @@
+"""How the life of an id ends: purged, forgotten, and no fence granted twice after it.
+
+A purge moves the one name that the id has to `past/`, so a life whose fence is there is over and
+nothing has to be searched. Any other id that has no name was finished by a shell, or removed by
+hand, and that only a search can say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from dibs import names
+from dibs.adding import Life, draft_name, ended_life, latest_life, make_whole
+from dibs.errors import Changed, DibsError, Exists, UnknownId, storage_error
+from dibs.journal import NOT_DONE
+from dibs.names import AVAILABLE, DONE, FREE, Task
+from dibs.scans import present, search
+from dibs.store import GONE, NEW, PAST, tell
+
+if TYPE_CHECKING:
+    from dibs.store import Store
+
+UNSEEN = 1_000_000
+"""How far fences jump when an id vanished and nobody can say how far they had gone."""
+
+
+class _Ending(NamedTuple):
+    """A life that is about to be ended."""
+
+    life: Life
+    before: int
+    """The highest fence of the lives before it."""
+    purged: int
+    """The highest fence of the id that was purged; of this life where it is above `before`."""
+
+    @property
+    def over(self) -> bool:
+        return self.purged > self.before
+
+
+def forget(store: Store, ident: str) -> None:
+    """End the life of an id that no name carries any more, so that it can be added again."""
+    for _, refusal in forget_each(store, [ident]):
+        if refusal is not None:
+            raise refusal
+
+
+def forget_each(store: Store, idents: Iterable[str]) -> Iterator[tuple[str, DibsError | None]]:
+    """The same for many, which share what has to be searched; what keeps each from being freed.
+
+    The draft is looked for first: where there is none the payload was published, and then a
+    search would see it.
+    """
+    store.ready()
+    endings: dict[str, _Ending] = {}
+    pasts = _past_fences(store)
+    for ident in dict.fromkeys(idents):
+        try:
+            endings[ident] = _ending(store, ident, pasts)
+        except DibsError as refusal:
+            yield ident, refusal
+    unseen = [ident for ident, ending in endings.items() if not ending.over]
+    found = search(store, unseen) | present(store, [i for i, end in endings.items() if end.over])
+    lost = [ident for ident in unseen if not found.get(ident)]
+    fences = store.journal.highest_fences(lost) if lost else {}
+    for ident, ending in endings.items():
+        now = found.get(ident, ())
+        if now:
+            told = f"{ident!a} is still on the board: {tell(now)}"
+            yield ident, Changed(told, now[0].name, now)
+            continue
+        fence = ending.purged
+        if not ending.over:  # no name told how far this life's fences went
+            fence = max(ending.before, fences.get(ident, 0)) + UNSEEN
+        try:
+            _end(store, ident, ending.life, fence)
+        except DibsError as refusal:
+            yield ident, refusal
+        else:
+            yield ident, None
+
+
+def _ending(store: Store, ident: str, pasts: dict[str, int]) -> _Ending:
+    """What is known of the life that an id is in; refused while it is being added."""
+    life = latest_life(store, ident)
+    if life is None:
+        raise UnknownId(f"{ident!a} was never added here: {tell(store.find(ident))}")
+    for state in (AVAILABLE, FREE):
+        draft = draft_name(ident, state, life.nonce)
+        if life.nonce and store.there(draft):
+            raise Changed(f"{ident!a} is being added right now: {draft} is there", draft)
+    before = ended_life(store, ident, life.number - 1) or 0 if life.number else 0
+    return _Ending(life, before, pasts.get(names.escape(ident), 0))
+
+
+def _end(store: Store, ident: str, life: Life, fence: int) -> None:
+    make_whole(store, f"{GONE}/{names.escape(ident)}.{life.number}", f"{fence}\n".encode())
+    store.sync(GONE)
+    store.journal.write("forget", ident, "", "")
+
+
+def purge(store: Store, task: Task) -> bool:
+    """Remove the payload of a finished task for good; its id stays taken until it is forgotten.
+
+    Its name becomes the note of its fence in one rename: a life that follows begins above it.
+    """
+    store.ready()
+    past = f"{PAST}/{names.escape(task.id)}.f{task.fence}"
+    with store.intent("purge", task):
+        try:
+            gone = _noted(store, task, past)
+        except FileNotFoundError:
+            gone = False
+        except OSError as error:
+            raise storage_error(error) from error
+        if not gone:
+            store.journal.write(NOT_DONE, task.id, task.name, "", "", "purge: it was gone")
+            return False
+        store.sync(PAST, DONE)
+        empty(store, past)
+        store.journal.write("purge", task.id, task.name, "")
+    return True
+
+
+def _noted(store: Store, task: Task, past: str) -> bool:
+    """Let the finished task's name become its fence's note."""
+    if store.port.stat(task.name).regular:
+        try:
+            return store.move(task.name, past, keep=True)
+        except Exists:
+            pass  # a copy of what was purged at this fence
+    else:
+        with suppress(FileExistsError):
+            store.write(past, b"")
+        store.sync(PAST, before="purging")
+    store.port.unlink(task.name)
+    return True
+
+
+def empty(store: Store, past: str) -> None:
+    """Let a note keep no payload: an empty file takes its place."""
+    try:
+        if store.port.stat(past).size:
+            draft = f"{NEW}/{store.port.nonce()}"
+            store.write(draft, b"")
+            store.port.rename(draft, past)
+    except OSError as error:
+        raise storage_error(error) from error
+
+
+def _past_fences(store: Store) -> dict[str, int]:
+    """The highest fence at which each id was purged, by its escaped form."""
+    found: dict[str, int] = {}
+    for name in store.ended(PAST):
+        eid, _, fence = name.rpartition(".f")
+        if fence.isascii() and fence.isdigit() and len(fence) < 18:
+            found[eid] = max(found.get(eid, 0), int(fence))
+    return found

@@ -1,0 +1,83 @@
+"""Whether an id has a name at all: a listing is no snapshot, so one alone never says no."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
+
+from dibs import names
+from dibs.clock import SECOND
+from dibs.errors import storage_error
+from dibs.names import DONE, FAILED
+from dibs.store import PATIENCE
+
+if TYPE_CHECKING:
+    from dibs.names import Task
+    from dibs.store import Store
+
+TICK = SECOND
+"""A scan is quiet only if the directory has not changed for this long: no file system's times
+are coarser but FAT's, and a second scan follows."""
+_APART = 1.1
+_SCANS = 10
+"""So many listings over ten seconds are enough on a board that is never quiet: a listing misses
+only what is renamed while it runs."""
+
+
+def search(store: Store, idents: Collection[str], quiet: int = 2) -> dict[str, tuple[Task, ...]]:
+    """What carries each of these ids; nothing only after so many scans while nothing changed.
+
+    Ids share the scans. A board that changes all the time is scanned for ten seconds instead.
+    """
+    wanted = set(idents)
+    found: dict[str, tuple[Task, ...]] = {}
+    until = store.port.boottime() + 2 * PATIENCE
+    folders = ["", DONE, FAILED, *sorted({names.free_folder(ident) for ident in wanted})]
+    scans = 0
+    while wanted:
+        before = _quiet_since(store, folders)
+        found |= present(store, wanted)
+        wanted -= found.keys()
+        scans += 1
+        if before is not None and _quiet_since(store, folders) == before:
+            quiet -= 1
+            if quiet <= 0:
+                break
+            store.port.sleep(_APART)
+        elif scans >= _SCANS and store.port.boottime() >= until:
+            break
+        elif wanted:
+            store.port.sleep(0.3)
+    return {ident: found.get(ident, ()) for ident in idents}
+
+
+def present(store: Store, wanted: Collection[str]) -> dict[str, tuple[Task, ...]]:
+    """The names of those ids that have one, by one listing of each folder."""
+    if not wanted:
+        return {}
+    heads = {begin.partition(".")[0] for ident in wanted for begin in names.spellings(ident)}
+    found: dict[str, list[Task]] = {}
+    for folder in ("", DONE, FAILED):
+        for name in store.ended(folder) if folder else store.listing():
+            if name.partition(".")[0] in heads:
+                task = names.read_ended(folder, name) if folder else names.read(name)
+                if task is not None and task.id in wanted:
+                    found.setdefault(task.id, []).append(task)
+    for ident in wanted:
+        for task in store.free(ident):
+            found.setdefault(ident, []).append(task)
+    return {ident: tasks for ident, same in found.items() if (tasks := store.confirmed(same))}
+
+
+def _quiet_since(store: Store, folders: Iterable[str]) -> tuple[int, ...] | None:
+    """The folders' own times, if they are older than any tick of the file system's clock."""
+    now = store.clock.now()
+    times = []
+    for folder in folders:
+        try:
+            times.append(store.port.stat(folder).mtime)
+        except FileNotFoundError:
+            times.append(0)
+        except OSError as error:
+            raise storage_error(error) from error
+    return tuple(times) if now.fs - max(times) > TICK else None

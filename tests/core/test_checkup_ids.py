@@ -1,0 +1,281 @@
+"""Ids that have several names, none, or lost what says that they were used."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import dibs
+from tests.core.library import Fleet
+from tests.core.test_cli import Command
+from tests.core.tools import Place
+
+MANY = 200
+
+
+def kinds(place: Place) -> list[str]:
+    return [finding.kind for finding in place.board.check()]
+
+
+def gone_by_hand(place: Place, count: int = MANY) -> list[str]:
+    """Tasks that were added and that shells took and finished: `rm` is how they say done."""
+    idents = [f"task-{number}" for number in range(count)]
+    for ident in idents:
+        place.board.add(ident)
+        (place.path / f"{ident}.available").unlink()
+    return idents
+
+
+def done(place: Place, ident: str) -> dibs.Task:
+    claim = place.board.claim(ident)
+    assert claim is not None
+    return claim.done()
+
+
+@contextmanager
+def busy(place: Place) -> Iterator[list[int]]:
+    """A board that changes before each listing; how often that was."""
+    times: list[int] = []
+
+    def change(path: str) -> None:
+        if path == "":
+            times.append(len(times))
+            (place.path / f"other-{len(times)}").touch()
+            (place.path / f"other-{len(times)}").unlink()
+
+    place.port.before["names"] = change
+    yield times
+    del place.port.before["names"]
+
+
+def test_tasks_that_shells_finished_are_worth_a_line_and_no_fault(place: Place) -> None:
+    idents = gone_by_hand(place)
+    (finding,) = place.board.check()
+    assert (finding.kind, finding.fault, finding.mend) == ("gone", False, None)
+    assert sorted(finding.ids) == sorted(idents)
+    assert "200 ids" in finding.text
+    assert place.board.repair() == [finding]
+
+
+def test_check_says_so_and_ends_well(command: Command) -> None:
+    command("add", "a", "b")
+    for ident in "ab":
+        (command.path / f"{ident}.available").unlink()
+    line = command("check")
+    assert line.startswith("gone ")
+    command("forget", "a", "b")
+    assert command("check") == ""
+
+
+def test_many_ids_are_forgotten_with_one_search(place: Place) -> None:
+    idents = gone_by_hand(place)
+    place.world.advance(10)
+    listed: list[str] = []
+    place.port.before["names"] = listed.append
+    before = place.world.boot
+    assert {refusal for _, refusal in place.board.forget_each(idents)} == {None}
+    assert listed.count("") == 2
+    assert place.world.boot - before < 2 * 10**9
+    place.port.before.clear()
+    assert kinds(place) == []
+    assert place.board.add("task-7").fence > 1_000_000
+
+
+def test_forgetting_ends_on_a_board_that_is_never_quiet(place: Place) -> None:
+    gone_by_hand(place, 3)
+    place.board.add("here")
+    with busy(place) as times:
+        told = dict(place.board.forget_each(["task-0", "here", "task-1", "never"]))
+    assert len(times) >= 10
+    assert (told["task-0"], told["task-1"]) == (None, None)
+    assert isinstance(told["here"], dibs.Changed)
+    assert isinstance(told["never"], dibs.UnknownId)
+
+
+def test_what_was_purged_is_forgotten_at_once_on_a_busy_board(place: Place) -> None:
+    """Its one name became the note of its fence, so nothing has to be searched."""
+    for number in range(5):
+        place.board.add(f"task-{number}", b"p")
+        done(place, f"task-{number}")
+    assert place.board.purge() == 5
+    before = place.world.boot
+    with busy(place) as times:
+        told = dict(place.board.forget_each(f"task-{number}" for number in range(5)))
+    assert set(told.values()) == {None}
+    assert len(times) == 1
+    assert place.world.boot == before
+    assert place.board.add("task-3").fence == 2
+
+
+def test_a_purge_that_was_stopped_leaves_a_note_that_repair_empties(place: Place) -> None:
+    class Killed(BaseException):
+        pass
+
+    def die(path: str) -> None:
+        if path.startswith(".dibs/new/"):
+            raise Killed
+
+    place.board.add("x", b"payload")
+    done(place, "x")
+    place.port.before["rename"] = die
+    with pytest.raises(Killed):
+        place.board.purge()
+    place.port.before.clear()
+    assert place.names() == []
+    assert (place.path / ".dibs/past/x.f1").read_bytes() == b"payload"
+    assert kinds(place) == ["purged"]
+    place.world.advance(3700)
+    place.board.repair()
+    assert (place.path / ".dibs/past/x.f1").read_bytes() == b""
+    assert kinds(place) == []
+    place.board.forget("x")
+    assert place.board.add("x").fence == 2
+
+
+def test_the_command_forgets_a_list_and_says_what_it_kept(command: Command, tmp_path: Path) -> None:
+    command("add", "a", "b", "here")
+    for ident in "ab":
+        (command.path / f"{ident}.available").unlink()
+    ids = tmp_path / "ids"
+    ids.write_text("b\nhere\n\na\n")
+    told = command.run("forget", "a", "--from", str(ids))
+    assert told.returncode == 3
+    lines = told.stdout.decode().splitlines()
+    assert sorted(line.split()[0] for line in lines) == ["forgotten", "forgotten", "refused"]
+    assert "here.available" in next(line for line in lines if line.startswith("refused"))
+    assert "give the ids" in command("forget", code=2)
+
+
+def test_many_doubles_are_found_together(place: Place) -> None:
+    for number in range(MANY):
+        (place.path / f"task-{number}.available").touch()
+        (place.path / f"task-{number}.f3.available").touch()
+    before = place.world.boot
+    assert kinds(place).count("double") == MANY
+    assert place.world.boot - before < 10**9
+
+
+def test_a_name_that_a_listing_doubles_is_no_double(place: Place) -> None:
+    place.board.add("x")
+    real = place.port.names
+
+    def torn(folder: str) -> list[str]:
+        return [*real(folder), "x.f1.available"] if folder == "" else real(folder)
+
+    place.port.names = torn  # type: ignore[method-assign]
+    assert kinds(place) == []
+
+
+@pytest.mark.parametrize("over", ["done", "failed", "purged"])
+def test_a_backup_restored_over_a_live_board_is_reported(place: Place, over: str) -> None:
+    place.board.add("x", b"p")
+    backup = place.path.parent / "backup"
+    shutil.copytree(place.path, backup)
+    if over == "failed":
+        place.board.park("x.available", "no")
+    else:
+        done(place, "x")
+    if over == "purged":
+        place.board.purge()
+    shutil.copytree(backup, place.path, dirs_exist_ok=True)
+    (finding,) = place.board.check()
+    assert (finding.kind, finding.name, finding.mend) == ("restored", "x.available", None)
+    assert "backup" in finding.text
+    (place.path / "x.available").unlink()
+    assert kinds(place) == []
+
+
+def test_a_life_after_another_is_no_restored_backup(place: Place) -> None:
+    for _ in range(2):
+        place.board.add("x")
+        done(place, "x")
+        place.board.purge()
+        place.board.forget("x")
+    place.board.add("x")
+    assert kinds(place) == []
+
+
+def lose(place: Place) -> None:
+    shutil.rmtree(place.path / ".dibs/known")
+
+
+def test_where_known_is_lost_no_id_is_added_twice_and_no_fence_comes_back(place: Place) -> None:
+    for ident in ("held", "wait", "over", "sunk", "past", "again", "twice"):
+        place.board.add(ident)
+    for ident in ("over", "past", "again", "twice", "twice"):
+        done(place, ident)
+        if ident != "over":
+            place.board.purge()
+        if ident in ("again", "twice"):
+            place.board.forget(ident)
+            place.board.add(ident)
+    claim = place.board.claim("held")
+    place.board.park("sunk.available", "no")
+    place.board.acquire("door").release()
+    lose(place)
+    board = place.another()[0]
+    for ident in ("held", "wait", "over", "sunk", "past", "again", "twice", "door", "new"):
+        with pytest.raises((dibs.StorageError, dibs.Exists), match=r"--repair|wait\.available"):
+            board.add(ident)
+    assert board.acquire("door").fence == 2
+    assert claim is not None
+    claim.beat()
+    (finding,) = [f for f in board.check() if f.kind == "known"]
+    assert finding.mend is not None
+    assert board.repair() == []
+    assert kinds(place) == []
+    for ident in ("held", "wait", "over", "sunk", "past", "again", "twice", "door"):
+        with pytest.raises(dibs.Exists):
+            board.add(ident)
+    assert board.add("new").fence == 0
+    again = place.board.claim("again")
+    assert again is not None
+    assert again.fence == 3
+
+
+def test_a_forgotten_id_whose_known_is_lost_goes_on_above_its_fences(place: Place) -> None:
+    place.board.add("x")
+    last = done(place, "x").fence
+    place.board.purge()
+    place.board.forget("x")
+    (place.path / ".dibs/known/x.0").unlink()
+    again = place.board.add("x")
+    assert again.fence > last
+    assert done(place, "x").fence > last
+    place.board.purge()
+    place.board.forget("x")
+    assert place.board.add("x").fence > again.fence + 1
+
+
+def test_one_lost_entry_is_reported_and_written(place: Place) -> None:
+    for ident in "abc":
+        place.board.add(ident)
+    done(place, "a")
+    (place.path / ".dibs/known/a.0").unlink()
+    (finding,) = place.board.check()
+    assert (finding.kind, finding.ids) == ("known", ("a",))
+    assert place.board.repair() == []
+    with pytest.raises(dibs.Exists):
+        place.board.add("a")
+
+
+def test_the_shell_library_does_not_begin_a_lost_known_anew(fleet: Fleet) -> None:
+    fleet.board().add("x")
+    shutil.rmtree(fleet.path / ".dibs/known")
+    done = fleet.run("claim_task x")
+    assert (done.returncode, b"check --repair" in done.stderr) == (1, True)
+    assert not (fleet.path / ".dibs/known").exists()
+    fleet.board().repair()
+    assert fleet.run("claim_task x").returncode == 0
+
+
+def test_a_board_without_its_folder_of_records_is_a_new_board(place: Place) -> None:
+    place.board.add("x")
+    shutil.rmtree(place.path / ".dibs")
+    board = place.another()[0]
+    board.add("y")
+    assert [f.kind for f in board.check()] == []
