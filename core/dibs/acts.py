@@ -10,9 +10,10 @@ from dibs import forgetting, janitor, names, plain
 from dibs.claims import handed_back
 from dibs.errors import BadName, Changed, NotExact, Refused, StorageError, UnknownId, short
 from dibs.facts import facts_of
-from dibs.journal import LEDGER, Event
+from dibs.journal import Event
 from dibs.names import AVAILABLE, CLAIMED, DONE, FAILED, HELD, Task
 from dibs.store import tell
+from dibs.undoing import undo_steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from dibs.store import Store
 
 
-_match_done = re.compile(r"(?:.*, )?(\d{1,9}) done(?:,|$)").match
 _match_hex = re.compile(r"[0-9a-f]{1,32}").fullmatch
 _LEFT = "it beat or ended meanwhile and was left to its worker, or the answer was lost"
 _UNTOLD = "somebody did the same, or this was done and the answer was lost"
@@ -125,54 +125,6 @@ def reprioritise(store: Store, text: str, priority: int, by: str = "") -> Task:
     return _moved(store, task, dst, "prioritise", f"{task.priority} → {priority}", by)
 
 
-def undo_steps(store: Store, ident: str | None = None) -> list[tuple[Event, ...]]:
-    """The acts that are not undone yet, or those on one id, the newest first.
-
-    An act on many is one step, its acts in their order; on one id each act is a step of its own.
-    """
-    return _steps(store.journal.read(ident))
-
-
-def _steps(events: Iterable[Event]) -> list[tuple[Event, ...]]:
-    acts: list[Event] = []
-    bulk: list[int] = []  # by act: the bulk act that it is part of, or its own number
-    undone: set[int] = set()
-    open_acts: dict[tuple[str, str, str], list[int]] = {}
-    for event in events:
-        if event.verb in _UNDONE:
-            open_acts.setdefault((event.id, event.src, event.dst), []).append(len(acts))
-            bulk.append(len(acts))
-            acts.append(event)
-        elif event.verb == "undo" and open_acts.get((event.id, event.dst, event.src)):
-            undone.add(open_acts[event.id, event.dst, event.src].pop())
-        elif event.verb == LEDGER:
-            for number in _acts_of(event, acts, bulk):
-                bulk[number] = -len(acts)
-    steps: dict[int, list[Event]] = {}
-    for number in range(len(acts) - 1, -1, -1):
-        if number not in undone:
-            steps.setdefault(bulk[number], []).insert(0, acts[number])
-    return [tuple(step) for step in steps.values()]
-
-
-def _acts_of(ledger: Event, acts: list[Event], bulk: list[int]) -> list[int]:
-    """The acts of which a ledger's line is the end: the last ones of its writer, as many as done.
-
-    The journal decides nothing: each of them is checked again before it is undone.
-    """
-    verb, _, outcomes = ledger.reason.partition(";")[0].partition(": ")
-    done = _match_done(outcomes)
-    found: list[int] = []
-    for number in range(len(acts) - 1, -1, -1):
-        if done is None or len(found) == int(done[1]):
-            break
-        if acts[number].by == ledger.by:
-            if acts[number].verb != verb or bulk[number] != number:
-                break
-            found.append(number)
-    return found
-
-
 def undoable(store: Store, what: str | Event | None = None) -> Event | None:
     """The last act that is not undone, or the last on an id, if it can be undone now.
 
@@ -182,10 +134,10 @@ def undoable(store: Store, what: str | Event | None = None) -> Event | None:
     if what is not None and not isinstance(what, Event):
         names.check_text("an id", what)
     shown, ident = (what, what.id) if isinstance(what, Event) else (None, what)
-    steps = undo_steps(store, ident)
-    if not steps:
+    step = next(undo_steps(store.journal, ident), None)
+    if step is None:
         return None
-    event = steps[0][-1]
+    event = step[-1]
     now = store.find(event.id)
     why = "there was another act since it was shown" if shown and shown != event else ""
     why = why or not_undoable(event, now)
@@ -224,9 +176,6 @@ def undo(store: Store, what: str | Event | None = None, by: str = "") -> Task:
     if event is None or task is None:
         raise UnknownId("there is no act to take back: the journal tells of none since the last")
     return _moved(store, task, event.src, "undo", f"of {event.verb}", by)
-
-
-_UNDONE = ("force-release", "requeue", "park", "prioritise")
 
 
 def purge(store: Store, older_than: float) -> int:

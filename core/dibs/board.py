@@ -30,7 +30,7 @@ from dibs.settings import Settings, dump
 from dibs.store import PATIENCE, TOML, Store
 
 if TYPE_CHECKING:
-    from dibs import acts, checkup, entries, evidence, forgetting, lists, unwritten, view
+    from dibs import acts, checkup, entries, evidence, forgetting, lists, undoing, unwritten, view
     from dibs.entries import Entry
     from dibs.errors import DibsError
     from dibs.evidence import Evidence, Verdict
@@ -38,9 +38,12 @@ if TYPE_CHECKING:
     from dibs.journal import Event, Journal
     from dibs.view import Snapshot, View
 else:
-    _LATER = ("acts", "checkup", "entries", "evidence", "forgetting", "lists", "unwritten", "view")
-    acts, checkup, entries, evidence, forgetting, lists, unwritten, view = (
-        Later(f"dibs.{m}") for m in _LATER
+    acts, checkup, entries, evidence, forgetting = map(
+        Later,
+        ("dibs.acts", "dibs.checkup", "dibs.entries", "dibs.evidence", "dibs.forgetting"),
+    )
+    lists, undoing, unwritten, view = map(
+        Later, ("dibs.lists", "dibs.undoing", "dibs.unwritten", "dibs.view")
     )
 
 Found = TypeVar("Found")
@@ -218,12 +221,12 @@ class Board:
         """Set a waiting or claimed task apart in `failed`."""
         return acts.park(self._store, name, reason, by)
 
-    def undo_steps(self, ident: str | None = None) -> list[tuple[Event, ...]]:
+    def undo_steps(self, ident: str | None = None) -> Iterator[tuple[Event, ...]]:
         """The acts that are not undone yet, or those on that id, the newest first.
 
         Each step is one act, or all of an act on many.
         """
-        return acts.undo_steps(self._store, ident)
+        return undoing.undo_steps(self._store.journal, ident)
 
     def not_undoable(self, event: Event, now: Iterable[Task] | None = None) -> str:
         """Why that act cannot be undone; empty where it can. `now` are the tasks of its id."""

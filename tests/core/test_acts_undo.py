@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -79,7 +80,7 @@ def test_a_broken_claim_never_comes_back_and_that_is_said_beforehand(
         place.board.undoable()
 
 
-def words(steps: list[tuple[dibs.Event, ...]]) -> list[str]:
+def words(steps: Iterable[tuple[dibs.Event, ...]]) -> list[str]:
     """Each step as its verb and the ids it was done to."""
     return [f"{step[0].verb} {''.join(event.id for event in step)}" for step in steps]
 
@@ -118,7 +119,7 @@ def test_an_act_on_many_is_one_step_without_what_was_undone_of_it(place: Place) 
     assert words(board.undo_steps("b")) == ["park b"]
     board.undo("b")
     assert words(board.undo_steps()) == ["park ac", "park 1", "park 0"]
-    for event in board.undo_steps()[0]:
+    for event in next(board.undo_steps()):
         board.undo(event)
     assert words(board.undo_steps()) == ["park 1", "park 0"]
 
