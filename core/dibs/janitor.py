@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from dibs import plain
@@ -56,8 +57,10 @@ def reap(store: Store, ident: str | None = None) -> Reaped:
         except DibsError as error:
             refused.append(f"{task.name}: {error}")
     store.clock.settle()
-    if ident is None and (entries := store.ended(LOOKS)):
-        looks.sweep(store, entries, {task.stem for task in live})
+    if ident is None:
+        with suppress(DibsError):  # what could not be removed is litter, and the claims are reaped
+            if entries := store.ended(LOOKS):
+                looks.sweep(store, entries, {task.stem for task in live})
     return Reaped(tuple(given), min(waits, default=None), tuple(refused))
 
 

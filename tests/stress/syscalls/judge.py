@@ -84,11 +84,17 @@ def state_of(path: Path, ident: str) -> str:
 
 
 def _tasks(path: Path) -> Iterator[Task]:
-    for folder in ("", DONE, FAILED):
+    free = [f".dibs/free/{folder}" for folder in _entries(path / ".dibs/free")]
+    for folder in ("", DONE, FAILED, *free):
         for name in os.listdir(path / folder):
             task = names.read_any(f"{folder}/{name}" if folder else name)
             if task is not None:
                 yield task
+
+
+def _entries(folder: Path) -> list[str]:
+    """What is in a folder that is made when it is needed."""
+    return os.listdir(folder) if folder.exists() else []
 
 
 def _drafts(path: Path, ident: str, kind: str) -> Iterator[Path]:
