@@ -294,8 +294,10 @@ def take(
             return None
         store.write(f"{RECORDS}/{stem}", line)
     except OSError as error:
-        _hand_back_unrecorded(store, claim)
-        raise storage_error(error) from error
+        if _hand_back_unrecorded(store, claim):
+            raise storage_error(error) from error
+        why = "its record was not written, and it could not be handed back: it expires by itself"
+        raise Uncertain(f"{claim.name}: {why}: {storage_error(error)}") from error
     except (KeyboardInterrupt, SystemExit):  # else it is claimed for the board's ttl by no one
         _hand_back_unrecorded(store, claim)
         raise
@@ -371,8 +373,11 @@ def handed_back(task: Task, attempts: int) -> str:
     return names.waiting_name(task.id, task.stamp._replace(attempts=attempts))
 
 
-def _hand_back_unrecorded(store: Store, claim: Claim) -> None:
-    """A claim that cannot be kept alive is worth nothing: let somebody else try."""
-    with suppress(Exists, StorageError, Uncertain):  # then it expires
+def _hand_back_unrecorded(store: Store, claim: Claim) -> bool:
+    """Whether a claim that nothing can keep alive went back, for another worker to try."""
+    try:
         store.move(claim.task.name, handed_back(claim.task, claim.task.attempts), keep=True)
-        store.drop(f"{RECORDS}/{claim.name}")
+    except (Exists, StorageError, Uncertain):  # then it expires
+        return False
+    store.drop(f"{RECORDS}/{claim.name}")
+    return True
