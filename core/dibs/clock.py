@@ -150,8 +150,10 @@ class Clock:
             self._port.touch(PROBE)
         except FileNotFoundError:
             self._port.mkdir(".dibs")
-            with suppress(FileExistsError):
-                self._port.create(PROBE, b"")
+            # Another user may touch it as soon as it has its name, so it has its mode by then.
+            draft = f"{PROBE}.{self._port.nonce()}"
+            self._port.create(draft, b"")
+            self._port.rename(draft, PROBE)
 
     def trust(self, other: Clock) -> None:
         """Take over what another clock of this host has seen of the same file system."""

@@ -12,7 +12,6 @@ import os
 import stat as modes
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from functools import cache
 from typing import NamedTuple, Protocol
 
@@ -101,6 +100,7 @@ _KINDS = {
     modes.S_IFCHR: "a device",
     modes.S_IFBLK: "a device",
 }
+_TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR, errno.EISDIR)
 _UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP)
 _FORTY_BITS = (1 << 40) - 1
 _ODD = 0x9E3779B97F
@@ -209,15 +209,28 @@ class Disk:
     def mkdir(self, path: str) -> None:
         full = self._prefix + path
         try:
-            os.mkdir(full)
-        except FileExistsError:
-            if not modes.S_ISDIR(os.lstat(full).st_mode):
-                raise NotADirectoryError(errno.ENOTDIR, "not a folder of its own", full) from None
-            return
-        mode, group = self._manners()
-        os.chmod(full, mode)
-        if group >= 0:
-            _give(full, group)
+            found = os.lstat(full)
+        except FileNotFoundError:
+            self._make(full)
+            found = os.lstat(full)
+        if not modes.S_ISDIR(found.st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, "not a folder of its own", full)
+
+    def _make(self, full: str) -> None:
+        """Give a folder its name only when it has its mode, or another user's first verb fails."""
+        inner = full if full.startswith(f"{self._prefix}.dibs") else f"{self._prefix}.dibs/new"
+        draft = f"{inner}.{self.nonce()}"
+        os.mkdir(draft)
+        try:
+            mode, group = self._manners()
+            os.chmod(draft, mode)
+            if group >= 0:
+                _give(draft, group)
+            self._rename(draft, full, keep=True)
+        except OSError as error:
+            os.rmdir(draft)
+            if error.errno not in _TAKEN:
+                raise
 
     def touch(self, path: str) -> None:
         os.utime(self._prefix + path, follow_symlinks=False)
@@ -360,5 +373,10 @@ def _write(fd: int, data: bytes) -> None:
 
 
 def _give(where: int | str, group: int) -> None:
-    with suppress(PermissionError):  # not a member of the board's group: the mode alone must do
+    try:
         os.chown(where, -1, group)
+    except OSError as error:
+        # Not a member of the board's group, or it has no number here (a user namespace, a server
+        # that maps ids): the mode alone must do.
+        if error.errno not in (errno.EPERM, errno.EACCES, errno.EINVAL):
+            raise

@@ -1,0 +1,132 @@
+"""Several users begin to use a directory: every folder and file has its mode before its name."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+
+import pytest
+
+import dibs
+from dibs.clock import PROBE
+from dibs.store import FOLDERS
+from tests.core.tools import NOBODY, in_child
+
+root_only = pytest.mark.skipif(os.geteuid() != 0, reason="NO OTHER USER WAS TRIED: not root")
+
+
+def closed(path: Path) -> list[str]:
+    """What bears its name already and is not open to all, as the board's directory is."""
+    found = []
+    for name in (*FOLDERS, PROBE):
+        try:
+            mode = (path / name).lstat().st_mode & 0o777
+        except FileNotFoundError:
+            continue
+        if mode != (0o777 if name in FOLDERS else 0o666):
+            found.append(f"{name} {mode:o}")
+    return found
+
+
+def test_nothing_of_a_new_board_is_closed_to_others_even_for_a_moment(scratch: Path) -> None:
+    path = scratch / "board"
+    path.mkdir()
+    path.chmod(0o777)
+
+    def begun() -> tuple[int, list[str]]:
+        looks, seen = 0, []
+
+        def look(event: str, args: tuple[object, ...]) -> None:
+            nonlocal looks
+            if event in ("os.chmod", "os.chown", "os.rename", "os.utime", "os.listdir"):
+                looks += 1
+                seen.extend(closed(path))
+
+        sys.addaudithook(look)
+        board = dibs.open(path, create=True)
+        board.add("t")
+        claim = board.claim()
+        assert claim is not None
+        claim.done()
+        return looks, [*seen, *closed(path)]
+
+    looks, seen = in_child(begun, umask=0o077)
+    assert looks > len(FOLDERS)
+    assert seen == []
+
+
+def test_a_folder_that_another_process_makes_meanwhile_is_the_one_that_stays(
+    scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = scratch / "board"
+    path.mkdir()
+    real, left = os.chmod, ["once"]
+
+    def faster(where: str, mode: int) -> None:
+        if left:
+            left.pop()
+            (path / ".dibs").mkdir()
+            (path / ".dibs/mine").touch()
+        real(where, mode)
+
+    monkeypatch.setattr(os, "chmod", faster)
+    dibs.open(path, create=True).add("t")
+    assert (path / ".dibs/mine").exists()
+    assert sorted(p.name for p in path.iterdir()) == [".dibs", "done", "failed", "t.available"]
+    assert dibs.open(path).check() == []
+
+
+def worked(path: Path, ident: str) -> str:
+    """What becomes of one task, from an empty directory on."""
+    board = dibs.open(path, create=True)
+    board.add(ident)
+    claim = board.claim(ident)
+    assert claim is not None
+    return claim.done().state
+
+
+@root_only
+def test_two_users_begin_at_once_and_both_can_work(scratch: Path) -> None:
+    worked(scratch / "warm", "t")  # the other users may not be able to import anything
+    for turn in range(int(os.environ.get("DIBS_TURNS", "10"))):
+        path = scratch / f"board-{turn}"
+        path.mkdir()
+        path.chmod(0o777)
+        together = get_context("fork").Barrier(2)
+
+        def begun(uid: int, path: Path = path, together: Barrier = together) -> str:
+            together.wait()
+            return worked(path, f"{uid}")
+
+        with ThreadPoolExecutor() as pool:
+            users = (NOBODY, NOBODY - 1)
+            work = [
+                pool.submit(in_child, partial(begun, uid), uid=uid, umask=0o077) for uid in users
+            ]
+        assert [one.result() for one in work] == ["done", "done"]
+
+
+def test_a_board_whose_group_has_no_number_here_is_worked_on_like_any_other(scratch: Path) -> None:
+    """As in a rootless container: the group of the directory is not in the user namespace."""
+    path = scratch / "board"
+    path.mkdir()
+    if not os.geteuid():
+        os.chown(path, -1, 4242)
+    script = (
+        "import sys, dibs; board = dibs.open(sys.argv[1], create=True); board.add('t');"
+        "claim = board.claim(); claim.beat(); print(claim.done().state)"
+    )
+    command = ["unshare", "--user", "--map-root-user", sys.executable, "-c", script, str(path)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    except FileNotFoundError:
+        pytest.skip("NO USER NAMESPACE WAS TRIED: there is no unshare")
+    if "unshare:" in done.stderr:
+        pytest.skip(f"NO USER NAMESPACE WAS TRIED: {done.stderr.strip()}")
+    assert (done.stdout, done.stderr) == ("done\n", "")
