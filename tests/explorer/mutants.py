@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from . import mutants_claims, mutants_lives, mutants_looks, mutants_plain
+from . import mutants_claims, mutants_lives, mutants_locks, mutants_looks, mutants_plain
 from .mutant import Mutant
 
 MUTANTS: list[Mutant] = [
     *mutants_claims.MUTANTS,
     *mutants_plain.MUTANTS,
     *mutants_lives.MUTANTS,
+    *mutants_locks.MUTANTS,
     *mutants_looks.MUTANTS,
 ]
