@@ -110,6 +110,9 @@ class Mute(Journal):
     def torn(self) -> list[str]:
         return []
 
+    def overlong(self) -> list[tuple[str, int]]:
+        return []
+
 
 _known: WeakKeyDictionary[SimWorld, dict[int, Rest]] = WeakKeyDictionary()
 

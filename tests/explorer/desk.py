@@ -74,6 +74,9 @@ class Diary(Journal):
     def highest_fences(self, idents: Collection[str]) -> dict[str, int]:
         return {}
 
+    def overlong(self) -> list[tuple[str, int]]:
+        return []
+
 
 class Options(NamedTuple):
     """What is particular about the boards of a scenario."""

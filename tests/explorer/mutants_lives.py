@@ -152,12 +152,6 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     mutant(
-        "a look is dated before it was made",
-        "The pass began long before it came to this claim.",
-        times.DATED,
-        ("looks:Looks.patience", "after = again()", "after = now"),
-    ),
-    mutant(
         "the clock is trusted once",
         "It is set between the probe and the look at the claim.",
         times.STEPPED,

@@ -197,7 +197,7 @@ IN_THE_WAY = scene(
     [Part("ann", holder(Desk.release)), REAPER, Part("sue", _copies, SHELL)],
     Faults(advances=1, advance_by=(11.0,), lost=1),
     doubled=("t",),
-    litter=(MINE, f".dibs/records/{MINE}"),
+    litter=(MINE, f".dibs/records/{MINE}", f".dibs/looks/{MINE}"),
 )
 OWN_TTL = 30.0
 
