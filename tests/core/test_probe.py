@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -216,6 +217,21 @@ def test_a_race_ends_when_its_time_is_up(scratch: Path) -> None:
 
 def test_one_race_is_run_however_slow_the_disk_is(scratch: Path) -> None:
     assert race("rename", Disk(str(scratch)), Disk(str(scratch)), 5, 0).rounds == 1
+
+
+def test_a_racer_that_is_slow_to_begin_a_round_still_runs_it(
+    scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meet = races._Course._meet
+
+    def slowly(course: races._Course, who: int, n: int) -> None:
+        meet(course, who, n)
+        time.sleep(0.2 * who)
+
+    monkeypatch.setattr(races._Course, "_meet", slowly)
+    monkeypatch.setattr(races, "_PATIENCE", 5)
+    found = race("rename", Disk(str(scratch)), Disk(str(scratch)), 5, 0)
+    assert (found.rounds, found.mine + found.theirs, found.error) == (1, 1, "")
 
 
 def test_a_racer_that_dies_ends_the_race(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
