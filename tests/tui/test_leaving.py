@@ -86,6 +86,22 @@ def test_a_terminal_that_is_closed_ends_it(path: Path, tmp_path: Path, deaf: boo
         assert _spent() - ended < 4 * spent, "it spins instead of leaving"
 
 
+@pytest.mark.parametrize("how", ["closed", "closed, hang-ups ignored", "told, then closed"])
+def test_a_hang_up_is_no_fault_and_leaves_the_report_of_one_alone(
+    path: Path, tmp_path: Path, how: str
+) -> None:
+    report = tmp_path / "state/dibs/crash.txt"
+    report.parent.mkdir(parents=True)
+    report.write_text("a real fault")
+    with terminal(tmp_path, path, deaf="ignored" in how) as shown:
+        shown.shows("task-1", "● live")
+        if how.startswith("told"):
+            os.kill(shown.pid, signal.SIGHUP)
+        shown.cut()
+        assert shown.process.wait(PATIENCE) == 128 + signal.SIGHUP
+    assert report.read_text() == "a real fault"
+
+
 def test_a_terminal_that_goes_without_a_word_ends_it(path: Path, tmp_path: Path) -> None:
     command = (sys.executable, "-c", BLOCKED, *DIBS[1:], path)
     shown = Terminal(command, environment(tmp_path))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
+import termios
 from collections.abc import Iterator
 from functools import partial
 from threading import Lock
@@ -23,7 +25,7 @@ from dibs_tui.alerts import Alerts
 from dibs_tui.aside import aside
 from dibs_tui.commands import COMMANDS, spelled
 from dibs_tui.config import Config
-from dibs_tui.crash import crashed, threads_tell
+from dibs_tui.crash import crashed, hung_up, threads_tell
 from dibs_tui.keymap import check
 from dibs_tui.memory import Remembered
 from dibs_tui.messages import BoardSeen
@@ -36,6 +38,7 @@ from dibs_tui.widgets.head import Head
 from dibs_tui.widgets.table import TaskTable
 
 _UNLOCKED = 300.0
+_HUNG_UP = 128 + signal.SIGHUP
 _SAVED = 0.5
 """Seconds that the end waits for a home that is slow to take what is remembered."""
 
@@ -236,17 +239,24 @@ def run(
     temporary: bool = False,
 ) -> int:
     """Open the dashboard on a reader's board and stay until it is left."""
-    from dibs_tui.leaving import leave_when_told
+    from dibs_tui.leaving import forget_output, leave_when_told
 
     sys.setswitchinterval(0.002)
     app = DibsApp(reader, config, wall=wall, terms=terms, reap=reap, temporary=temporary)
+    fault: BaseException | None = None
     with leave_when_told(app), threads_tell(app.part_failed):
-        app.run(mouse=config.mouse)
+        try:
+            app.run(mouse=config.mouse)
+        except (OSError, termios.error) as error:
+            fault = error
     reader.stop()
     app.saving.acquire(timeout=_SAVED)
-    if app._exception is not None:
-        raise crashed(app._exception)
-    code = app.return_code or 0
+    fault = app._exception or fault
+    if fault is not None and not hung_up(fault):
+        raise crashed(fault)
+    if not os.isatty(0):
+        forget_output()
+    code = app.return_code or (_HUNG_UP if fault is not None else 0)
     if reader.is_alive() and reader.status.busy:  # the disk hangs, and so would the interpreter
         sys.stdout.flush()
         os._exit(code)

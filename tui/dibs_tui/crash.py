@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
 import shlex
 import sys
+import termios
 import threading
 import time
 import traceback
@@ -17,6 +19,8 @@ from dibs_tui.config import folder
 from dibs_tui.text import clean
 
 _NAME = "crash.txt"
+_GONE = (errno.EIO, errno.ENXIO, errno.EBADF, errno.ENOTTY, errno.EPIPE)
+"""What the calls on a terminal answer once it has gone."""
 
 
 class Crashed(DibsError):
@@ -69,12 +73,18 @@ def _requirements() -> list[str]:
     return found or ["humanize", "textual", "watchfiles"]
 
 
+def hung_up(error: BaseException) -> bool:
+    """Whether all that went wrong is that the terminal has gone: a window closed, a line cut."""
+    code = error.args[0] if isinstance(error, (OSError, termios.error)) and error.args else None
+    return code in _GONE and not os.isatty(0)
+
+
 @contextmanager
 def threads_tell(tell: Callable[[str], object]) -> Iterator[None]:
     """A fault in a thread is told in a line, never on the screen as it comes."""
 
     def told(fault: threading.ExceptHookArgs) -> None:
-        if fault.exc_value is not None:
+        if fault.exc_value is not None and not hung_up(fault.exc_value):
             tell(str(crashed(fault.exc_value)))
 
     before, threading.excepthook = threading.excepthook, told

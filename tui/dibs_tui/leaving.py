@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import termios
 import threading
 import time
@@ -42,6 +43,17 @@ def leave_when_told(app: App[None]) -> Iterator[None]:
         done.set()
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def forget_output() -> None:
+    """The terminal has gone: what is still to be written to it would only spoil the exit code."""
+    nothing = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+    for fd, stream in ((1, sys.__stdout__), (2, sys.__stderr__)):
+        os.dup2(nothing, fd)
+        with suppress(OSError, ValueError):
+            if stream is not None:
+                stream.flush()
+    os.close(nothing)
 
 
 def _leave(app: App[None], code: int, modes: list[Any]) -> None:
