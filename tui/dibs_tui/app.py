@@ -161,13 +161,17 @@ class DibsApp(App[None]):
         board = self.board_screen
         if board is None or self.walled:
             return
+        from dibs_tui.screens.inspect import InspectScreen
+
+        inspected = screen if isinstance(screen, InspectScreen) else None
         for command in self.commands:
-            if command.group != "move":
+            if command.group != "move" and (inspected is None or inspected.can(command.id)):
                 key = f"  ({spelled(command.keys[0])})" if command.keys else ""
                 title = f"{command.title}{key}"
                 why = board.hand.operator.why_not(command)
                 text = f"{command.text} — {escape(clean(why))}" if why else command.text
-                yield SystemCommand(title, text, partial(board.hand.do, command.id))
+                do = inspected.run if inspected is not None else board.hand.do
+                yield SystemCommand(title, text, partial(do, command.id))
 
     # What is remembered
 

@@ -50,6 +50,23 @@ class Operator:
         sights, where = self._sights()
         return where or self.act(command, sights)
 
+    def start_on(self, command: str, task: Task) -> str | None:
+        """Open the dialog of an act on exactly this task, which a screen over the board shows."""
+        why = self.why_not(BY_ID[command])
+        if not why and self._screen.dibs.hands.burst:
+            why = "ignored: keys came faster than fingers"
+        if why:
+            return why
+        if command == "undo":
+            self._undo_of(task.id, row=True)
+            return None
+        if command == "forget":
+            self._free(task.id)
+            return None
+        if task.name not in self._screen.model.tasks:
+            return "this name is gone"
+        return self.act(command, (self._sight(task),))
+
     def act(self, command: str, sights: tuple[Sight, ...]) -> str | None:
         """Open the dialog of an act on exactly these, or say why it cannot be."""
         why = self.why_not(BY_ID[command])
@@ -206,12 +223,13 @@ class Operator:
 
     def _undo(self) -> None:
         """The last act, or that of the row that was chosen since the last act from here."""
+        self._undo_of(self._ident(), row=self._chosen_at > self._acted_at)
+
+    def _undo_of(self, ident: str, *, row: bool) -> None:
         from dibs_tui.screens.undo import UndoScreen
 
-        row = self._chosen_at > self._acted_at
-        self._screen.app.push_screen(
-            UndoScreen(self._ident(), self._undo_all, row=row), self._refresh
-        )
+        screen = UndoScreen(ident, self._undo_all, row=row)
+        self._screen.app.push_screen(screen, self._refresh)
 
     def _undo_all(self, step: tuple[Event, ...]) -> None:
         """Show a bulk act as the plan that undoes it."""
@@ -232,13 +250,16 @@ class Operator:
         self._screen.app.push_screen(PurgeScreen(), self._refresh)
 
     def _forget(self) -> str | None:
-        from dibs_tui.screens.forget import ForgetScreen
-
         ident = self._ident()
         if not ident:
             return "there is no task under the cursor"
-        self._screen.app.push_screen(ForgetScreen(ident), self._refresh)
+        self._free(ident)
         return None
+
+    def _free(self, ident: str) -> None:
+        from dibs_tui.screens.forget import ForgetScreen
+
+        self._screen.app.push_screen(ForgetScreen(ident), self._refresh)
 
     def _ident(self) -> str:
         """The id under the cursor: in the feed and the problems also one that is gone."""

@@ -10,8 +10,9 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
-from dibs_tui.commands import COMMANDS, Command, spelled
+from dibs_tui.commands import BY_ID, COMMANDS, Command, spelled
 from dibs_tui.model.rows import Row
+from dibs_tui.screens.own import Own
 from dibs_tui.taking import open_address
 from dibs_tui.text import clean
 from dibs_tui.widgets.inspector import board_of
@@ -43,16 +44,21 @@ _ACTIONS = {
     "bottom": "move('end')",
 }
 """What the keys of the registry do here."""
+_ACTS = ("force-release", "requeue", "park", "raise", "lower", "undo", "forget")
+"""What can be done to the task that is shown."""
+_ANYWHERE = ("help", "commands", "theme", "mute")
 _FOOTER = {
     "back": "back",
     "next-panel": "next tab",
     "timeline": "timeline",
-    "copy": "copy the name",
+    "copy": "copy",
     "open-url": "open URL",
+    "force-release": "release",
+    "help": "help",
 }
 
 
-class InspectScreen(Screen[None]):
+class InspectScreen(Own, Screen[None]):
     """The full view of one task; it stays with its exact name wherever the board goes."""
 
     CSS_PATH = "inspect.tcss"
@@ -73,10 +79,13 @@ class InspectScreen(Screen[None]):
         super().__init__()
         self._commands = commands
         for command in commands:  # before it is mounted: a key may follow at once
-            for key in command.keys if command.id in _ACTIONS else ():
-                self._bindings.key_to_bindings.pop(key, None)
+            for key in command.keys:
+                if command.id in _ACTIONS:
+                    self._bindings.key_to_bindings.pop(key, None)
+                elif key in self._bindings.key_to_bindings:
+                    continue  # a tab has it here
                 self._bindings.bind(
-                    key, _ACTIONS[command.id], command.title, show=False, priority=True
+                    key, self._action(command.id), command.title, show=False, priority=True
                 )
         self.tab = tab or TABS[0]
         self._subject = Subject(model, self.post_message)
@@ -94,6 +103,17 @@ class InspectScreen(Screen[None]):
         self._subject.find_out(board_of(self.app))
         self.set_interval(1.0, self.show)
         self.call_after_refresh(self.show)
+
+    def _action(self, command: str) -> str:
+        return _ACTIONS.get(command, f"do('{command}')")
+
+    def can(self, command: str) -> bool:
+        """Whether a command of the registry does something here."""
+        return command in (*_ACTIONS, *_ACTS, *_ANYWHERE)
+
+    async def run(self, command: str) -> None:
+        """Run a command of the registry on the task that is shown."""
+        await self.run_action(self._action(command))
 
     # What is shown
 
@@ -130,7 +150,7 @@ class InspectScreen(Screen[None]):
         for command, title in _FOOTER.items():
             if keys.get(command):
                 key = (f" {spelled(keys[command][0])}", "heading")
-                yield _ACTIONS[command], (key, (f" {title}  ", "muted"))
+                yield self._action(command), (key, (f" {title}  ", "muted"))
 
     @on(Found)
     def _found(self, event: Found) -> None:
@@ -162,6 +182,20 @@ class InspectScreen(Screen[None]):
     @on(Ribbon.Clicked)
     async def _clicked(self, event: Ribbon.Clicked) -> None:
         await self.run_action(event.action)
+
+    def action_do(self, command: str) -> None:
+        """An act on exactly this task, a screen over this one, or a word that it is not here."""
+        board, known = self.dibs.board_screen, self._subject.known
+        if board is None or known is None:
+            return
+        if command in _ANYWHERE:
+            board.hand.do(command)
+            return
+        why: str | None = "not here; Esc leads back to the board"
+        if command in _ACTS:
+            why = board.hand.operator.start_on(command, known.task)
+        if why:
+            self.notify(f"{BY_ID[command].title}: {why}", markup=False, timeout=3)
 
     def action_tab(self, tab: str) -> None:
         """Show another part."""
