@@ -5,10 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import dibs
-from tests.patience import PATIENCE
 from tests.tui.terminal import Terminal, verb
-
-NOTICED = PATIENCE
 
 
 def three_tasks(place: Path) -> Path:
@@ -21,20 +18,19 @@ def three_tasks(place: Path) -> Path:
 
 
 def brightness(shown: Terminal, text: str) -> int:
-    """How bright the characters of a text are that stands on the screen once."""
+    """How bright the characters of a text are that stands on the screen once; 0 where it is not."""
     for y, line in enumerate(shown.lines):
         if text in line:
             colour = shown.cells(y)[line.index(text)].fg
             return sum(bytes.fromhex(colour))
-    raise AssertionError(f"{text} is not on\n{shown.text}")
+    return 0
 
 
 def troubled(shown: Terminal, *words: str) -> None:
     """The banner says these words, and the rows are dim."""
-    bright = brightness(shown, "task-2")
+    bright = shown.wait_for(lambda: brightness(shown, "task-2"))
     shown.shows(*words)
-    shown.wait_for(lambda: brightness(shown, "task-2") < 0.75 * bright)
-    assert "task-2" in shown.text
+    shown.wait_for(lambda: 0 < brightness(shown, "task-2") < 0.75 * bright)
 
 
 def answers(shown: Terminal) -> None:
