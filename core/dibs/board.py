@@ -21,7 +21,7 @@ from dibs.errors import (
 )
 from dibs.facts import Facts, facts_of
 from dibs.host import Host, Process, this_host
-from dibs.journal import unanswered
+from dibs.journal import last, unanswered
 from dibs.later import Later
 from dibs.names import AVAILABLE, Task
 from dibs.place import located, made
@@ -305,9 +305,11 @@ class Board:
         except OSError as error:
             raise storage_error(error) from error
 
-    def history(self, ident: str) -> list[Event]:
-        """What the journal tells of one id; an intent only where no outcome of it is told."""
-        return unanswered(self._store.journal.read(ident))
+    def history(self, ident: str, most: int | None = None) -> list[Event]:
+        """What the journal tells of one id, or the last of it, without answered intents."""
+        if most is None:
+            return unanswered(self._store.journal.read(ident))
+        return last(self._store.journal.newest_first(ident), most)
 
     # Waiting
 

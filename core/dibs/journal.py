@@ -11,6 +11,7 @@ import json
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
+from itertools import islice
 from json.encoder import encode_basestring_ascii as _quoted
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -271,6 +272,16 @@ def outcomes(events: Iterable[Event], most: int | None = HELD_BACK) -> Iterator[
             if told is not None:
                 yield told
     yield from (event for event in held if event is not None)
+
+
+def last(backwards: Iterator[Event], most: int) -> list[Event]:
+    """The last of those events that come backwards, in their order, without answered intents."""
+    found: list[Event] = []
+    shown: list[Event] = []
+    while more := list(islice(backwards, most - len(shown))):
+        found += more
+        shown = unanswered(reversed(found))
+    return shown
 
 
 def _line(event: Event) -> bytes:

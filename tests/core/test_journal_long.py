@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import subprocess
@@ -219,6 +220,22 @@ def test_a_log_ends_with_so_many_lines_as_are_asked_for(command: Command) -> Non
     assert command("log", "b", "-n", "1").split()[1] == "park"
     assert command("log", "-n", "0") == ""
     assert len(command("log", "-n", "999").splitlines()) == 8
+
+
+def test_a_lock_with_a_long_history_is_shown_with_the_end_of_it(command: Command) -> None:
+    dibs.open(command.path).acquire("gate").release()
+    events = [event(1000 + n, "acquire", "gate") for n in range(3000)]
+    path = written(command.path, "web-1-aa.jsonl", *events)
+    os.utime(path, (4000, 4000))
+    done = command.run("show", "gate")
+    assert b"older events are left out: `dibs log gate` shows them all" in done.stderr
+    history = json.loads(command("--json", "show", "gate"))["history"]
+    assert len(history) == 1000
+    theirs = [e for e in history if e["by"] == events[0].by]
+    ours = history[len(theirs) :]
+    assert [e["at"] for e in theirs] == [e.at for e in events[-len(theirs) :]]
+    assert (len(ours) < 5, ours[-1]["verb"]) == (True, "release")
+    assert len(command("log", "gate").splitlines()) == 3000 + len(ours)
 
 
 def test_a_stream_holds_back_what_follows_an_intent_and_no_more_than_that() -> None:

@@ -15,6 +15,8 @@ from dibs_tui.payload import Payload
 
 KEPT = 500
 """So many of the newest events of one id are kept."""
+_LOOKED = 10 * KEPT
+"""So many are counted."""
 
 
 class FileSeen(NamedTuple):
@@ -118,7 +120,7 @@ def _names_of(task: Task) -> Iterator[tuple[str, str]]:
 
 
 def _life(board: Board, known: Dossier) -> Dossier:
-    events = board.history(known.task.id)
+    events = board.history(known.task.id, _LOOKED)
     return known._replace(events=tuple(events[-KEPT:]), earlier=max(0, len(events) - KEPT))
 
 

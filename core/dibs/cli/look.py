@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from dibs.cli.boards import board_of, place
 from dibs.cli.say import age, fields_of
 from dibs.errors import BadName, DibsError, UnknownId
 from dibs.filters import parse
-from dibs.journal import INTENT, REFUSED, ROTATED, outcomes, unanswered
+from dibs.journal import INTENT, REFUSED, ROTATED, last, outcomes
 
 if TYPE_CHECKING:
     from dibs.board import Board
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from dibs.journal import Event
     from dibs.names import Task
 
+_HISTORY = 1000
+"""So many events of a task are shown with it; a lock may have had any number."""
 ORDER = ("stale", "claimed", "held", "available", "failed", "free", "done")
 
 
@@ -60,7 +63,10 @@ def show(voice: Voice, args: argparse.Namespace) -> int:
     if not found:
         raise UnknownId(f"{args.id!a} is not on this board: `dibs ls` shows what there is")
     for task, entry in zip(found, board.entries_of(found), strict=True):
-        _whole(voice, task, entry, _evidence(board, task), board.history(task.id))
+        history = board.history(task.id, _HISTORY + 1)
+        _whole(voice, task, entry, _evidence(board, task), history[-_HISTORY:])
+    if len(history) > _HISTORY:
+        voice.words(f"older events are left out: `dibs log {shlex.quote(args.id)}` shows them all")
     return 0
 
 
@@ -103,7 +109,9 @@ def log(voice: Voice, args: argparse.Namespace) -> int:
     _warn_of_overlong(voice, board)
     events: Iterable[Event] = board.journal.oldest_first(args.id, seen)
     if args.last is not None:
-        events = _last(board.journal.newest_first(args.id, upto=seen), args.last, voice.json)
+        backwards = board.journal.newest_first(args.id, upto=seen)
+        raw = [*islice(backwards, args.last)][::-1] if voice.json else None
+        events = raw if raw is not None else last(backwards, args.last)
     pause = 0.3
     while True:
         for event in events if voice.json else outcomes(events):
@@ -116,16 +124,6 @@ def log(voice: Voice, args: argparse.Namespace) -> int:
         start = time.monotonic()
         events = board.journal.follow(seen)
         pause = max(0.3, 10 * (time.monotonic() - start))
-
-
-def _last(events: Iterator[Event], count: int, raw: bool) -> list[Event]:
-    """The last events of those that come backwards, in their order; so many that are shown."""
-    found: list[Event] = []
-    shown: list[Event] = []
-    while more := list(islice(events, count - len(shown))):
-        found += more
-        shown = found[::-1] if raw else unanswered(found[::-1])
-    return shown
 
 
 def _warn_of_overlong(voice: Voice, board: Board) -> None:

@@ -94,7 +94,7 @@ def moments(events: Sequence[Event]) -> list[Moment]:
 
 def timeline(events: Sequence[Event], now: float, cells: int, earlier: int = 0) -> list[Row]:
     """The events as lines, the newest last, with the gaps between and the time since."""
-    lines = [row(f"{earlier:,} earlier ones are not shown", "muted")] if earlier else []
+    lines = [row(f"at least {earlier:,} earlier ones are not shown", "muted")] if earlier else []
     found = moments(events)
     day = ""
     for moment in found:

@@ -33,7 +33,7 @@ class ForgetScreen(Ask):
                 now,
             )
         self.line = line(("dibs", "-d", self.dibs.reader.path, "forget"), self._ident)
-        last = [f"{clock(e.at)} {e.verb} by {e.by}" for e in board.history(self._ident)[-3:]]
+        last = [f"{clock(e.at)} {e.verb} by {e.by}" for e in board.history(self._ident, 3)]
         lines = [
             f"Forget {clean(self._ident)}?",
             "",
