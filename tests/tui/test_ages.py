@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dibs_tui.ages import clock, rate, short, step, when
+from dibs_tui.ages import clock, many, rate, short, step, when
 
 SIZES = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 ABSURD = [math.nan, math.inf, -math.inf, 1e300, -1e300, 1e18 * 1e9]
@@ -116,3 +116,13 @@ def test_an_absurd_moment_is_told_as_unknown(at: float) -> None:
 def test_a_rate_is_told_in_few_cells(per_minute: float, text: str) -> None:
     assert rate(per_minute) == text
     assert len(text) <= 8
+
+
+@pytest.mark.parametrize(
+    ("count", "told"),
+    [(0, "0"), (9999, "9,999"), (10_000, "10.0k"), (12_449, "12.4k"), (99_960, "100k"),
+     (999_499, "999k"), (999_500, "1.0M"), (10**8, "100M"), (10**10, "999M")],
+)  # fmt: skip
+def test_a_count_takes_five_cells_at_most(count: int, told: str) -> None:
+    assert many(count) == told
+    assert len(told) <= 5

@@ -165,7 +165,7 @@ def test_a_table_is_sorted_as_asked(board: dibs.Board) -> None:
     with opened(board, SIZES[2]) as shown:
         shown.send("2")
         shown.wait_for(lambda seen: ids(seen)[:3] == ["task-3", "task-2", "task-1"])
-        shown.shows("pri↑")
+        shown.shows("pri↓")
         shown.send("s")
         shown.shows("sort available by")
         shown.send("Home", "Enter")

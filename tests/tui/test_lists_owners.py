@@ -81,3 +81,15 @@ def test_an_idle_board_has_no_owners() -> None:
         assert await enter(app, pilot) is None
 
     room(Owners(still()), steps)
+
+
+@pytest.mark.parametrize("size", [(69, 20), (80, 24), (120, 40)])
+def test_no_column_of_the_owners_runs_into_the_one_before(size: tuple[int, int]) -> None:
+    model = still()
+    beats = (4000.0, 3920.0, 3827.0, 3760.0, 3690.0)
+    claim(model, "a", "gpu-2", "h2", beats=beats, ttl=9000)
+
+    async def steps(app: Room, pilot: Pilot[None]) -> None:
+        assert "1h06 1m10s ±9.2s 1h01 1 ·" in " ".join(app.lines[1].split())
+
+    room(Owners(model), steps, size=size)

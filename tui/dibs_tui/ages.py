@@ -50,6 +50,17 @@ def counted(count: int, what: str) -> str:
     return f"{count:,} {what}" + ("" if count == 1 else "s")
 
 
+def many(count: int) -> str:
+    """A count in at most five cells: `9,999`, `12.4k`, `124k`, `1.2M`."""
+    if count < 10_000:
+        return f"{count:,}"
+    for size, unit in ((1000, "k"), (1_000_000, "M")):
+        part = count / size
+        if part < 999.5:
+            return f"{part:.{1 if part < 99.95 else 0}f}{unit}"
+    return "999M"
+
+
 def rate(per_minute: float) -> str:
     """So many a minute, in at most eight cells: `0/min`, `2.5/min`, `120/min`, `1.2k/min`."""
     if not math.isfinite(per_minute):

@@ -24,7 +24,7 @@ class Column(NamedTuple):
 
     title: str
     width: int
-    """Cells; the least where it can grow."""
+    """Cells; the least where it can grow. The title has room there with an arrow behind it."""
     rank: int
     """The higher, the sooner it gives way on a narrow terminal; 0 never does."""
     cell: Callable[[Line], str]
@@ -34,6 +34,8 @@ class Column(NamedTuple):
     right: bool = False
     moving: str = ""
     """Whose place changes with time when it is sorted by: nobody's, `live` tasks', or `all`."""
+    falls: bool = False
+    """Sorted by it, the highest value that is shown comes first: the oldest, the most urgent."""
     middle: bool = False
     """Cut in the middle, because both ends tell."""
 
@@ -112,12 +114,13 @@ COLUMNS = {
     ),
     "id": Column("id", 14, 0, lambda line: line.id, lambda m, t: t.id, grows=3, middle=True),
     "priority": Column(
-        "pri", 4, 4, lambda line: str(line.entry.priority), lambda m, t: -t.priority, right=True
+        "pri", 4, 4, lambda line: str(line.entry.priority), lambda m, t: -t.priority,
+        right=True, falls=True,
     ),
     "waiting": Column(
-        "waiting", 7, 2, _age, _since, right=True, moving="all"
+        "waiting", 8, 2, _age, _since, right=True, falls=True, moving="all"
     ),
-    "ended": Column("ended", 6, 4, _age, _since, right=True,
+    "ended": Column("ended", 6, 4, _age, _since, right=True, falls=True,
                     moving="all"),
     "owner": Column(
         "owner", 12, 2, lambda line: clean(line.entry.owner), _owner, grows=1, moving="live"
@@ -126,23 +129,23 @@ COLUMNS = {
         "host", 10, 5, lambda line: clean(line.entry.host), _host, moving="live"
     ),
     "held": Column(
-        "held", 6, 4, _held, _since, right=True, moving="live"
+        "held", 6, 4, _held, _since, right=True, falls=True, moving="live"
     ),
     "beat": Column(
-        "beat", 6, 6, _age, _beat, right=True, moving="live"
+        "beat", 6, 6, _age, _beat, right=True, falls=True, moving="live"
     ),
     "left": Column("lease left", BAR + 6, 3, _left, _ends, moving="live"),
-    "past": Column("past", 6, 1, _past, _ends, right=True, moving="live"),
+    "past": Column("past", 6, 1, _past, _ends, right=True, falls=True, moving="live"),
     "evidence": Column(
-        "evidence", 8, 1, lambda line: line.verdict.upper(), lambda m, t: m.stale.get(t.name, ""),
+        "evidence", 9, 1, lambda line: line.verdict.upper(), lambda m, t: m.stale.get(t.name, ""),
         moving="live",
     ),
     "fence": Column(
         "fence", 6, 7, lambda line: f"#{line.entry.fence}", lambda m, t: t.fence, right=True
     ),
     "tries": Column(
-        "tries", 5, 6, lambda line: str(line.entry.attempts or "·"), lambda m, t: -t.attempts,
-        right=True,
+        "tries", 6, 6, lambda line: str(line.entry.attempts or "·"), lambda m, t: -t.attempts,
+        right=True, falls=True,
     ),
     "metadata": Column(
         "metadata", 12, 8, lambda line: clean(line.entry.metadata), _metadata, grows=3,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 from dibs import Task
-from dibs_tui.ages import counted, short
+from dibs_tui.ages import counted, many, short
 from dibs_tui.messages import FilterAsked
 from dibs_tui.model.board import BoardModel
 from dibs_tui.model.line import GLYPHS
@@ -15,10 +15,11 @@ from dibs_tui.text import clean, fit
 from dibs_tui.widgets.listing import Part, Shown
 
 _BAR = 8
-_HOLDS, _OLDEST, _EVERY, _AGE = 6, 7, 10, 6
+_HOLDS, _OLDEST, _EVERY, _AGE = 6, 7, 13, 6
+"""Cells of the columns: each has one more than the longest that can stand in it."""
 _ALWAYS = 2 + _HOLDS + 3 * _AGE
 _FIXED = _ALWAYS + 1 + _BAR + _OLDEST + _EVERY
-_NARROW = 64
+_NARROW = 67
 """Below so many columns only the counts are told."""
 
 
@@ -64,7 +65,7 @@ class Owners(Shown[Line]):
             (f"{GLYPHS[holder.state]} ", holder.state),
             (fit(told, name, cut="middle"), "strong"),
             (f" {fit(_list(holder.others), others)}" if others else "", "muted"),
-            (f"{count:>{_HOLDS},}", "text"),
+            (f"{many(count):>{_HOLDS}}", "text"),
         ]
         if wide:
             parts += [
@@ -142,7 +143,7 @@ def _list(names: Sequence[str]) -> str:
 
 
 def _count(count: int, state: str) -> Part:
-    return (f"{count:>{_AGE},}", state) if count else (f"{'·':>{_AGE}}", "muted")
+    return (f"{many(count):>{_AGE}}", state) if count else (f"{'·':>{_AGE}}", "muted")
 
 
 def _bar(part: float) -> str:

@@ -85,12 +85,13 @@ def strip(
 def header(
     styles: Styles, columns: tuple[str, ...], sort: str, descending: bool, width: int
 ) -> Strip:
-    """The titles, with an arrow at the one that the table is sorted by."""
+    """The titles, with an arrow at the one that the table is sorted by: ↓ where its values fall."""
     style = styles("table--header")
     segments = [Segment(" " * LEAD, style)]
     for key, room in fitted(columns, width):
         column = COLUMNS[key]
-        arrow = ("↓" if descending else "↑") if key == sort else ""
+        falls = descending != column.falls
+        arrow = ("↓" if falls else "↑") if key == sort else ""
         text = fit(column.title + arrow, room, align="right" if column.right else "left")
         segments.append(Segment(f"{text} ", style + _BOLD if arrow else style))
     return Strip(segments).adjust_cell_length(width, style)
