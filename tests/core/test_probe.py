@@ -5,6 +5,9 @@ from __future__ import annotations
 import errno
 import json
 import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -130,6 +133,34 @@ def test_a_probe_that_was_killed_is_found_by_check_and_cleared_away_by_repair(
     assert "left by a probe that was killed  (--repair)" in command("check", code=6)
     assert command("check", "--repair") == ""
     assert not left.exists()
+
+
+def test_a_probe_that_was_just_killed_is_found_at_once_and_one_that_runs_is_left_alone(
+    board: Path, command: Command
+) -> None:
+    line = [sys.executable, "-m", "dibs", "-d", str(board), "check", "--probe"]
+    with subprocess.Popen(line, env=command.env, stdout=subprocess.PIPE) as prober:
+        assert prober.stdout is not None
+        assert prober.stdout.readline().startswith(b"mount")
+        assert prober.stdout.readline().startswith(b"rename")
+        prober.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, prober.pid, os.WSTOPPED | os.WNOWAIT)
+        (left,) = (board / ".dibs").glob("trial.*")
+        assert command("check") == ""
+        prober.kill()
+    assert "left by a probe that was killed" in command("check", code=6)
+    command("check", "--repair")
+    assert not left.exists()
+
+
+@pytest.mark.parametrize(
+    "told", [b"", b"[]", b"{}", b"[1, 2, 3, 4, 5]", b"[" * 9000, b'["", "", "", true, 1]']
+)
+def test_a_foul_prober_says_nothing(board: Path, command: Command, told: bytes) -> None:
+    left = board / ".dibs/trial.0123456789"
+    left.mkdir()
+    (left / "prober").write_bytes(told)
+    assert command("check") == ""
 
 
 def test_a_probe_that_was_killed_is_cleared_away_by_a_later_one(board: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -13,12 +14,13 @@ from typing import NamedTuple
 
 from dibs.adding import DRAFT_AGE
 from dibs.clock import SECOND
-from dibs.disk import Disk
+from dibs.disk import RECORD_BYTES, Disk
 from dibs.errors import StorageError
 from dibs.findings import Finding
-from dibs.host import this_host
+from dibs.host import Process, this_host
 from dibs.store import Store
 
+_PROBER = "prober"
 _is_trial = re.compile(r"trial\.[0-9A-F]{10}").fullmatch
 
 
@@ -55,6 +57,7 @@ def on_trial(store: Store, root: str, rounds: int, seconds: float) -> Iterator[T
     trial = Trial(store, root.rstrip("/"), folder, rounds, seconds)
     try:
         store.port.mkdir(trial.folder)
+        _sign(store, trial.folder)
         yield trial
     except OSError as error:
         raise StorageError(f"{root}: {error.strerror}: nothing can be tried here") from error
@@ -101,10 +104,31 @@ def findings(store: Store, root: str) -> list[Finding]:
 
 
 def left_over(store: Store) -> Iterator[str]:
-    """The folders of trials that are older than any can be."""
+    """The folders of trials whose prober is gone for sure, or that are older than any can be."""
     now = store.clock.now()
     for name in filter(_is_trial, store.ended(".dibs")):
+        path = f".dibs/{name}"
         with suppress(OSError):
-            stat = store.port.stat(f".dibs/{name}")
-            if stat.folder and now.fs - stat.mtime > DRAFT_AGE * SECOND:
-                yield f".dibs/{name}"
+            stat = store.port.stat(path)
+            old = now.fs - stat.mtime > DRAFT_AGE * SECOND
+            if stat.folder and (old or _prober_gone(store, path)):
+                yield path
+
+
+def _sign(store: Store, folder: str) -> None:
+    """Write down who tries, so that a trial that was killed is known at once on this host."""
+    process = store.host.process(os.getpid())
+    if process is not None:
+        with suppress(OSError):
+            store.port.create(f"{folder}/{_PROBER}", json.dumps(process).encode())
+
+
+def _prober_gone(store: Store, folder: str) -> bool:
+    try:
+        told = json.loads(store.port.read(f"{folder}/{_PROBER}", RECORD_BYTES)[0])
+        host, boot, pidns, pid, start = told
+    except (OSError, ValueError, TypeError, RecursionError):
+        return False
+    if type(pid) is not int or type(start) is not int:
+        return False
+    return store.host.gone(Process(host, boot, pidns, pid, start)) is True
