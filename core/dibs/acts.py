@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 
 from dibs import forgetting, janitor, names, plain
 from dibs.claims import handed_back
-from dibs.errors import BadName, Changed, NotExact, Refused, StorageError, UnknownId, short
+from dibs.errors import (
+    BadName,
+    Changed,
+    NotExact,
+    Refused,
+    StorageError,
+    Uncertain,
+    UnknownId,
+    short,
+)
 from dibs.facts import facts_of
 from dibs.journal import Event
 from dibs.names import AVAILABLE, CLAIMED, DONE, FAILED, HELD, Task
@@ -185,7 +194,7 @@ def purge(store: Store, older_than: float) -> int:
     store.ready()
     now = store.clock.now()
     count = 0
-    failed: StorageError | None = None
+    failed: StorageError | Uncertain | None = None
     for name in store.ended(DONE):
         task = names.read_ended(DONE, name)
         if task is None:
@@ -194,7 +203,7 @@ def purge(store: Store, older_than: float) -> int:
             facts = facts_of(store, task)
             if facts is not None and (now.fs - facts.since) / 1e9 >= older_than:
                 count += forgetting.purge(store, task)
-        except StorageError as error:
+        except (StorageError, Uncertain) as error:
             failed = failed or error  # the others must not wait for it
     if failed is not None:
         raise failed

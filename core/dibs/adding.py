@@ -44,11 +44,7 @@ def add(store: Store, ident: str, payload: bytes, priority: int, state: str = AV
     start = port.boottime()
     if _offered(store, ident):
         raise _exists(store, ident)
-    if store.there(KNOWN_LOST):
-        raise StorageError(
-            f"{KNOWN} was lost, so {ident!a} may have been added before: "
-            "`dibs check --repair` finds out which ids were used"
-        )
+    _refuse_lost(store)
     nonce = port.nonce()
     draft = draft_name(ident, state, nonce)
     try:
@@ -157,6 +153,15 @@ def _begin(store: Store, ident: str, nonce: str, priority: int) -> Life:
         number, fence = number + 1, max(fence, gone)
 
 
+def _refuse_lost(store: Store) -> None:
+    """Add nothing while nobody can say which ids were added before."""
+    if store.there(KNOWN_LOST):
+        raise StorageError(
+            f"{KNOWN} was lost, so nothing can be added: "
+            "`dibs check --repair` finds out which ids were used"
+        )
+
+
 def _exists(store: Store, ident: str) -> Exists:
     """The refusal of an id that is in use, or was."""
     found = store.find(ident)
@@ -190,6 +195,7 @@ def make_whole(store: Store, path: str, data: bytes) -> bool:
                 return False
             if error.errno == errno.ENOENT:
                 store.make_folders()
+                _refuse_lost(store)
             if error.errno in (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT):
                 raise storage_error(error) from error
             if port.boottime() >= until:

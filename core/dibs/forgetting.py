@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dibs import names
 from dibs.adding import Life, draft_name, ended_life, latest_life, make_whole
-from dibs.errors import Changed, DibsError, Exists, UnknownId, storage_error
+from dibs.errors import (
+    Changed,
+    DibsError,
+    Exists,
+    StorageError,
+    Uncertain,
+    UnknownId,
+    storage_error,
+)
 from dibs.journal import NOT_DONE
 from dibs.names import AVAILABLE, DONE, FREE, Task
 from dibs.scans import present, search
@@ -118,9 +126,15 @@ def purge(store: Store, task: Task) -> bool:
         if not gone:
             store.journal.write(NOT_DONE, task.id, task.name, "", "", "purge: it was gone")
             return False
-        store.sync(PAST, DONE)
-        empty(store, past)
         store.journal.write("purge", task.id, task.name, "")
+        store.sync(PAST, DONE)
+        try:
+            empty(store, past)
+        except StorageError as error:
+            raise Uncertain(
+                f"{task.name} is purged, but its payload is still in {past} ({error}): "
+                "`dibs check --repair` removes it"
+            ) from error
     return True
 
 

@@ -7,7 +7,8 @@ a stranger, which is counted and left alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cache
 from itertools import repeat
 from typing import NamedTuple
 
@@ -363,9 +364,14 @@ def free_folder(ident: str) -> str:
 
 
 def _free_folder(eid: str) -> str:
+    return f"{FREE_FOLDER}/{_crc32()(eid.encode()) & 0xFFF:03x}"
+
+
+@cache
+def _crc32() -> Callable[[bytes], int]:
     from zlib import crc32  # only locks pay for it
 
-    return f"{FREE_FOLDER}/{crc32(eid.encode()) & 0xFFF:03x}"
+    return crc32
 
 
 def claim_stem(ident: str, stamp: Stamp, claim: str) -> str:

@@ -75,6 +75,7 @@ class Store:
         self.rename_moves_ctime = True
         """False on file systems where a claim has to be touched to look fresh."""
         self._ready = self._marked = False
+        self._there: set[str] = set()
 
     def open(self) -> None:
         """Look whether this is a board, and read its settings."""
@@ -87,8 +88,7 @@ class Store:
             raise NotABoard("not a directory: give the directory that holds the tasks") from None
         except OSError as error:
             raise storage_error(error) from error
-        for folder in FOLDERS:
-            self._check(folder)
+        self._there = {folder for folder in FOLDERS if self._check(folder)}
         self._marked = self._has_mark()
         try:
             self.settings = load(self.port.read(TOML, TOML_BYTES + 1)[0])
@@ -99,17 +99,19 @@ class Store:
                 raise NotABoard(".dibs/board.toml is not a plain file: remove it") from error
             raise storage_error(error) from error
 
-    def _check(self, folder: str) -> None:
+    def _check(self, folder: str) -> bool:
+        """Whether a folder is there; refused where it is anything else."""
         try:
             own = self.port.stat(folder).folder
         except FileNotFoundError:
-            return
+            return False
         except NotADirectoryError:
             own = False
         except OSError as error:
             raise storage_error(error) from error
         if not own:
             raise NotABoard(f"{folder} is not a folder of its own: a board never follows links")
+        return True
 
     def ready(self) -> None:
         """Make the folders that writing needs, and follow none that is a link; free after once."""
@@ -117,7 +119,8 @@ class Store:
             return
         try:
             for folder in FOLDERS:
-                self._make(folder)
+                if folder not in self._there:  # found when it was opened
+                    self._make(folder)
             self._mark()
         except NotADirectoryError:
             raise NotABoard(

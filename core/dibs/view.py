@@ -97,6 +97,8 @@ class View:
         self._free: dict[str, str] = {}
         """The free locks by their ids."""
         self._free_due = 0.0 if ended else inf
+        self._parsed: dict[str, Task] = {}
+        """Free locks that were listed and are not in `tasks` yet."""
         self.rest = 0.0
         """Seconds to leave until the next scan, so that scans stay under a twentieth of a core."""
 
@@ -154,7 +156,14 @@ class View:
     def _list_free(self) -> list[str]:
         """Every free lock's name; strangers among them are for `check`."""
         start = time.monotonic()
-        found = [path for path in self._store.all_free() if names.read_free(path) is not None]
+        found = []
+        for path in self._store.all_free():
+            if path not in self.tasks:
+                task = names.read_free(path)
+                if task is None:
+                    continue
+                self._parsed[path] = task
+            found.append(path)
         self._free_due = time.monotonic() + max(_FREE_REST, _REST * (time.monotonic() - start))
         return found
 
@@ -259,7 +268,7 @@ class View:
         fresh, tasks = names.read_plainest(came), self.tasks
         tasks.update(zip(map(_name, fresh), fresh, strict=True))
         for name in filterfalse(tasks.__contains__, came):
-            task = names.read_any(name)
+            task = self._parsed.pop(name, None) or names.read_any(name)
             if task is not None:
                 tasks[name] = task
                 fresh.append(task)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -136,6 +137,25 @@ def test_a_purge_that_was_stopped_leaves_a_note_that_repair_empties(place: Place
     assert place.board.add("x").fence == 2
 
 
+def test_a_purge_whose_note_cannot_be_emptied_is_done_all_the_same(place: Place) -> None:
+    for ident in "ab":
+        place.board.add(ident, b"payload")
+        done(place, ident)
+
+    def full(path: str) -> None:
+        if path.startswith(".dibs/new/"):
+            raise OSError(errno.ENOSPC, "No space left on device", path)
+
+    place.port.before["create"] = full
+    with pytest.raises(dibs.Uncertain, match="is purged, but its payload is still"):
+        place.board.purge()
+    assert place.names() == []
+    assert [event.verb for event in place.board.history("a")][-1] == "purge"
+    place.port.before.clear()
+    assert kinds(place) == ["purged", "purged"]
+    assert place.board.repair() == []
+
+
 def test_the_command_forgets_a_list_and_says_what_it_kept(command: Command, tmp_path: Path) -> None:
     command("add", "a", "b", "here")
     for ident in "ab":
@@ -235,6 +255,21 @@ def test_where_known_is_lost_no_id_is_added_twice_and_no_fence_comes_back(place:
     again = place.board.claim("again")
     assert again is not None
     assert again.fence == 3
+
+
+def test_a_process_under_which_known_is_lost_adds_no_id_twice(place: Place) -> None:
+    place.board.add("x")
+    claim = place.board.claim("x")
+    assert claim is not None
+    lose(place)
+    for ident in ("x", "new"):
+        with pytest.raises(dibs.StorageError, match="--repair"):
+            place.board.add(ident)
+    assert place.names() == [claim.task.name]
+    with pytest.raises(dibs.StorageError, match="--repair"):
+        place.board.acquire("door")
+    assert place.board.repair() == []
+    assert place.board.acquire("door").fence == 1
 
 
 def test_a_forgotten_id_whose_known_is_lost_goes_on_above_its_fences(place: Place) -> None:
