@@ -106,12 +106,38 @@ def test_each_reason_for_an_empty_screen_has_a_card_of_its_own(path: Path, tmp_p
         await until(pilot, lambda: "NEWER" in text_of(app))
         assert "pip install --upgrade dibs" in text_of(app)
 
+    async def older(app: DibsApp, pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: "OLDER" in text_of(app))
+        assert "upgrade" in text_of(app)
+
     drive(path, missing)
     path.mkdir()
     drive(path, empty)
     (path / ".dibs").mkdir(exist_ok=True)
     (path / ".dibs" / "board.toml").write_text("format = 99\n")
     drive(path, newer)
+    (path / ".dibs" / "board.toml").unlink()
+    (path / ".dibs" / "claims").unlink(missing_ok=True)
+    (path / ".dibs" / "claims").mkdir()
+    drive(path, older)
+
+
+def test_a_free_lock_is_in_its_table_from_the_start_and_as_soon_as_it_is_released(
+    path: Path, board: dibs.Board
+) -> None:
+    board.acquire("gate").release()
+    lease = board.acquire("door")
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await pilot.press("7")
+        await until(pilot, lambda: "◇ free" in text_of(app) and "◆ held" in text_of(app))
+        lease.release()
+        await until(pilot, lambda: text_of(app).count("◇ free") == 2)
+        board.acquire("gate")
+        await until(pilot, lambda: text_of(app).count("◆ held") == 1)
+        assert text_of(app).count("◇ free") == 1
+
+    drive(path, steps)
 
 
 def test_a_key_that_cannot_do_anything_says_why(path: Path, board: dibs.Board) -> None:
