@@ -50,6 +50,7 @@ class _Ending(NamedTuple):
 
 def forget(store: Store, ident: str) -> None:
     """End the life of an id that no name carries any more, so that it can be added again."""
+    names.escape(ident)
     for _, refusal in forget_each(store, [ident]):
         if refusal is not None:
             raise refusal
