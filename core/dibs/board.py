@@ -30,7 +30,18 @@ from dibs.settings import Settings, dump
 from dibs.store import PATIENCE, TOML, Store
 
 if TYPE_CHECKING:
-    from dibs import acts, checkup, entries, evidence, forgetting, lists, undoing, unwritten, view
+    from dibs import (
+        acts,
+        checkup,
+        entries,
+        evidence,
+        forgetting,
+        lists,
+        sweeper,
+        undoing,
+        unwritten,
+        view,
+    )
     from dibs.entries import Entry
     from dibs.errors import DibsError
     from dibs.evidence import Evidence, Verdict
@@ -42,8 +53,8 @@ else:
         Later,
         ("dibs.acts", "dibs.checkup", "dibs.entries", "dibs.evidence", "dibs.forgetting"),
     )
-    lists, undoing, unwritten, view = map(
-        Later, ("dibs.lists", "dibs.undoing", "dibs.unwritten", "dibs.view")
+    lists, sweeper, undoing, unwritten, view = map(
+        Later, ("dibs.lists", "dibs.sweeper", "dibs.undoing", "dibs.unwritten", "dibs.view")
     )
 
 Found = TypeVar("Found")
@@ -81,6 +92,7 @@ class Board:
         self._store = store
         self.path = path
         self._queue = Queue(store)
+        self._sweeper: sweeper.Sweeper | None = None
         self._swept = 0
 
     @property
@@ -124,9 +136,11 @@ class Board:
         self._store.ready()
         if ident is not None:
             return self._claim_one(ident, terms)
-        self._sweep(force=False)
+        swept = self._store.port.boottime() >= self._swept
+        if swept:
+            self._sweep()
         claim = self._claim_next(terms)
-        if claim is None and self._sweep(force=True):
+        if claim is None and not swept and self._sweep():
             self._queue.refill()
             claim = self._claim_next(terms)
         return claim
@@ -314,7 +328,10 @@ class Board:
     # Waiting
 
     def wait_for(self, attempt: Callable[[], Found | None], seconds: float) -> Found | None:
-        """Try now and whenever the board may have changed; None when the time is up."""
+        """Try now and whenever the board may have changed; None when the time is up.
+
+        An attempt that is `Held` is tried again too; the last one is raised when the time is up.
+        """
         return waiting.wait_for(self._store, attempt, seconds)
 
     def pause(self, seconds: float) -> None:
@@ -385,13 +402,18 @@ class Board:
                 continue
             raise locks.held_by(store, facts)
 
-    def _sweep(self, *, force: bool) -> bool:
-        """Reap now and then while claiming: an expired claim is as takeable as a waiting task."""
+    def _sweep(self) -> bool:
+        """Reap now and then while claiming: an expired claim is as takeable as a waiting task.
+
+        The first time at the cost of all claims; who goes on claiming pays for what changed.
+        """
         port = self._store.port
         start = port.boottime()
-        if start < self._swept and not force:
-            return False
-        given = janitor.reap(self._store).given_back
+        if not self._swept:
+            reaped = bool(janitor.reap(self._store).given_back)
+        else:
+            self._sweeper = self._sweeper or sweeper.Sweeper(self._store)
+            reaped = self._sweeper.sweep()
         spent = port.boottime() - start
         self._swept = start + max(int(self.settings.ttl / 4 * 1e9), 20 * spent)
-        return bool(given)
+        return reaped

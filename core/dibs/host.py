@@ -62,9 +62,19 @@ class Host(NamedTuple):
             return found
         if _start_time(pid) is not None:
             raise BadName(f"process {pid} has ended: give one that is running")
-        if _has_number(pid):
+        if self.has_number(pid):
             raise BadName(f"process {pid} is hidden from this user in /proc")
         raise BadName(f"there is no process {pid} on this host")
+
+    def has_number(self, pid: int) -> bool:
+        """Whether a process has that number, be it a zombie or hidden from this user."""
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+        except OSError:
+            pass
+        return True
 
     def gone(self, process: Process) -> bool | None:
         """Whether the process has ended for sure; None where this host cannot know."""
@@ -72,7 +82,7 @@ class Host(NamedTuple):
             return None
         if not process.boot or not 0 < process.pid < 2**31 or not self._sees():
             return None
-        if _has_number(process.pid):  # /proc may hide other users' processes, this does not
+        if self.has_number(process.pid):  # /proc may hide other users' processes, this does not
             start = _start_time(process.pid)
             if start is None:
                 return None
@@ -162,17 +172,6 @@ def _checked(process: Process) -> Process:
     if not fine or any(type(number) is not int or number < 0 for number in numbers):
         raise BadName(f"not a process: {short(process)}")
     return process
-
-
-def _has_number(pid: int) -> bool:
-    """Whether a process has that number, be it a zombie or hidden from this user."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        pass
-    return True
 
 
 def _start_time(pid: int) -> int | None:

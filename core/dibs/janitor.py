@@ -40,10 +40,11 @@ def reap(store: Store, ident: str | None = None) -> Reaped:
     given: list[Task] = []
     waits: list[float] = []
     refused: list[str] = []
-    live = list(store.live())
+    if ident is None:
+        live = list(store.live())
+    else:
+        live = [task for task in store.find(ident, ended=False) if task.live]
     for task in live:
-        if ident is not None and task.id != ident:
-            continue
         try:
             facts = facts_of(store, task)
             if facts is None:

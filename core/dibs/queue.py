@@ -97,11 +97,13 @@ class Queue:
         store = self._store
         start = store.port.boottime()
         listed = store.listing()
-        listed.sort()
         by_priority: dict[int, list[str]] = {}
-        for name in listed:
-            if name.endswith(".available") and name not in self._tried:
-                by_priority.setdefault(_priority_of(name), []).append(name)
+        waiting = [n for n in listed if n.endswith(".available") and n not in self._tried]
+        if waiting:  # else a waiter need not sort thousands of claims
+            listed.sort()
+            waiting.sort()
+        for name in waiting:
+            by_priority.setdefault(_priority_of(name), []).append(name)
         size = max(HEAD, len(listed) // 16)
         slices: list[list[str]] = []
         for priority in sorted(by_priority, reverse=True):

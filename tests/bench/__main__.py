@@ -18,7 +18,7 @@ from tests.bench.places import Setup
 ROOT = Path(__file__).resolve().parents[2]
 DASHBOARD = ("start", "live", "idle", "memory", "curve", "million")
 GROUPS = (
-    "cycle", "fsync", "length", "herd", "snapshot", "startup", "durability", "journals",
+    "cycle", "fsync", "length", "herd", "waiter", "snapshot", "startup", "durability", "journals",
     *(f"dashboard_{part}" for part in DASHBOARD),
 )  # fmt: skip
 

@@ -67,6 +67,7 @@ def run(voice: Voice, args: argparse.Namespace) -> int:
     from dibs.cli import mute
     from dibs.cli.boards import board_of
     from dibs.run.supervisor import NOTHING, Plan, Supervisor
+    from dibs.waiting import Retry
 
     board = board_of(args)
     terms: dict[str, Any] = {"owner": args.owner, "ttl": args.ttl, "metadata": args.meta}
@@ -81,7 +82,7 @@ def run(voice: Voice, args: argparse.Namespace) -> int:
             return board.claim(args.id, **terms)
         except Held as error:
             held.append(error)
-            return None
+            raise
 
     def ended(claim: Claim, outcome: str, code: int) -> None:
         nonlocal worked
@@ -96,6 +97,7 @@ def run(voice: Voice, args: argparse.Namespace) -> int:
 
     plan = Plan(
         take=take,
+        retry=Retry(board._store),
         ended=ended,
         command=args.command,
         root=board.path,

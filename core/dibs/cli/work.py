@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dibs.cli.boards import board_of, say_claim, say_task
-from dibs.errors import Held
 
 if TYPE_CHECKING:
     from dibs.board import Board
@@ -21,7 +19,7 @@ def claim(voice: Voice, args: argparse.Namespace) -> int:
     terms = _terms(board, args)
     if args.resume is not None:
         return _resumed(voice, board, args, terms)
-    found = _get(board, lambda: board.claim(args.id, **terms), args.wait)
+    found = board.wait_for(lambda: board.claim(args.id, **terms), args.wait)
     if found is not None:
         say_claim(voice, "claimed", found)
         return 0
@@ -37,33 +35,15 @@ def acquire(voice: Voice, args: argparse.Namespace) -> int:
     terms = _terms(board, args)
     if args.resume is not None:
         return _resumed(voice, board, args, terms)
-    found = _get(board, lambda: board.acquire(args.id, lease=args.lease, **terms), args.wait)
+    found = board.wait_for(lambda: board.acquire(args.id, lease=args.lease, **terms), args.wait)
     assert found is not None
     say_claim(voice, "acquired", found)
     return 0
 
 
-def _get(board: Board, take: Callable[[], Claim | None], seconds: float) -> Claim | None:
-    """What `take` gets, now or in time; what held it up to the end is raised."""
-    held: list[Held] = []
-
-    def attempt() -> Claim | None:
-        held.clear()
-        try:
-            return take()
-        except Held as error:
-            held.append(error)
-            return None
-
-    found = board.wait_for(attempt, seconds)
-    if held:
-        raise held[0]
-    return found
-
-
 def _resumed(voice: Voice, board: Board, args: argparse.Namespace, terms: dict[str, Any]) -> int:
     name = args.resume or getattr(args, "lease", "")
-    found = _get(board, lambda: board.resume(args.id or "", name=name, **terms), args.wait)
+    found = board.wait_for(lambda: board.resume(args.id or "", name=name, **terms), args.wait)
     assert found is not None
     say_claim(voice, "acquired" if found.task.state == "held" else "claimed", found)
     return 0

@@ -10,21 +10,21 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from dibs.clock import SECOND
-from dibs.errors import DibsError, Stop
+from dibs.errors import DibsError, Held, Stop
 from dibs.run import group
 from dibs.run.group import boottime
 from dibs.run.guard import Guard
 from dibs.run.job import Job, Orders
 from dibs.run.telling import Events, Stderr, ready
 from dibs.run.terminal import Terminal
+from dibs.waiting import LOOK
 
 if TYPE_CHECKING:
     from dibs.claims import Claim
+    from dibs.waiting import Retry
 
 NOTHING = 4
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
-_LOOK = 0.2
-_AGAIN = 0.8
 _LONGEST = 1.0
 
 
@@ -32,7 +32,9 @@ class Plan(NamedTuple):
     """What `dibs run` was asked to do."""
 
     take: Callable[[], Claim | None]
-    """Gets the next claim without waiting; None when there is nothing to take."""
+    """Gets the next claim without waiting; None when there is nothing to take. May raise `Held`."""
+    retry: Retry
+    """Says when taking is worth another attempt."""
     ended: Callable[[Claim, str, int], None]
     """Hears how each claim ended: its outcome and exit code."""
     command: Sequence[str]
@@ -59,8 +61,6 @@ class Supervisor:
         self._suspended = False
         self._lost = False
         self._waiting = False
-        self._seen = 0
-        self._again = 0
         self._idle = boottime()
 
     def run(self) -> int:
@@ -91,7 +91,7 @@ class Supervisor:
                 if self._signal and not self._lost:
                     return 128 + self._signal
                 return NOTHING if self._code is None else self._code
-            self._sleep([_LOOK if self._room() else _LONGEST, *(j.pause() for j in self._jobs)])
+            self._sleep([LOOK if self._room() else _LONGEST, *(j.pause() for j in self._jobs)])
             guard.mend()
             if os.getpid() == 1:
                 _bury({guard.pid, *(job.pid for job in self._jobs)})
@@ -104,17 +104,17 @@ class Supervisor:
 
     def _take(self) -> None:
         """Take what there is, as long as there is room; not again before something may be."""
-        while self._room():
-            start = boottime()
-            if start < self._again and self._changed() == self._seen:
-                return
-            seen = self._changed()
+        while self._room() and self._plan.retry.due():
+            self._plan.retry.begin()
+            claim = None
             try:
                 claim = self._plan.take()
                 if claim is not None:
                     self._jobs.append(Job(claim, self._orders))
                     if self._plan.jobs == 1:
                         self._lend(self._jobs[0])
+            except Held as error:
+                self._plan.retry.held(error)
             except DibsError as error:
                 if not self._jobs:
                     raise
@@ -123,8 +123,7 @@ class Supervisor:
                 self._count(error.exit_code, lost=isinstance(error, Stop))
                 return
             if claim is None:
-                spent = boottime() - start
-                self._seen, self._again = seen, boottime() + max(int(_AGAIN * SECOND), 10 * spent)
+                self._plan.retry.missed()
                 if not self._waiting and self._more():
                     self._events.tell("waiting")
                 self._waiting = True
@@ -168,7 +167,7 @@ class Supervisor:
     def _pass_on(self) -> None:
         """Let a slow reader have all that the commands wrote on stderr."""
         while self._events.stderr.behind and not self._signal:
-            self._sleep([_LOOK])
+            self._sleep([LOOK])
 
     def _look(self, job: Job) -> None:
         code = job.look()
@@ -190,12 +189,6 @@ class Supervisor:
         if not self._lost:
             self._code = code or self._code or 0
         self._lost = self._lost or lost
-
-    def _changed(self) -> int:
-        try:
-            return os.stat(self._plan.root).st_mtime_ns
-        except OSError:
-            return 0
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
