@@ -7,6 +7,8 @@ kernel's in a mount namespace: whoever reads it sees a machine that has just sta
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,8 +20,9 @@ from pathlib import Path
 import pytest
 
 import dibs
-from tests.core.library import LIBRARY, SHELLS
-from tests.core.tools import settle
+from dibs.disk import Disk
+from tests.core.library import LIBRARY, SHELLS, Fleet
+from tests.core.tools import in_child, settle
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 Caller = Callable[[str], str]
@@ -131,7 +134,30 @@ def test_a_host_that_hides_its_boot_id_shares_no_clock_says_so_and_still_takes_o
     assert "does not show its boot id" in clock
     assert calls_until_reaped(call, f"{command} reap") == 7
     assert list((expired / ".dibs/witness").iterdir()) == []
-    assert dibs.open(expired).check() == []
+    assert list((expired / ".dibs/looks").iterdir()) == []
+
+
+def test_clones_that_draw_the_same_random_bytes_mint_different_nonces(
+    monkeypatch: pytest.MonkeyPatch, scratch: Path
+) -> None:
+    """Two claims under one name would both be won."""
+    monkeypatch.setattr(os, "urandom", bytes)  # zeros
+    disk = Disk(str(scratch))
+    minted = {in_child(disk.nonce) for _ in range(8)}
+    assert len(minted) == 8
+    assert all(re.fullmatch("[0-9A-F]{10}", nonce) for nonce in minted)
+
+
+@pytest.mark.parametrize("program", SHELLS, ids=" ".join)
+def test_shells_that_draw_the_same_random_bytes_mint_different_nonces(
+    scratch: Path, program: list[str]
+) -> None:
+    fleet = Fleet(scratch, program)
+    fleet.offer("a", "b", "c")
+    fleet.instead_of("od", 'case $* in *-N*) echo 0 0 0 0 0 ;; *) exec "$REAL" "$@" ;; esac')
+    claims = {fleet.sh("next_task").rpartition("-")[2] for _ in range(3)}
+    assert len(claims) == 3
+    assert all(re.fullmatch("[0-9A-F]{10}", nonce) for nonce in claims)
 
 
 @pytest.mark.parametrize("first", ["dibs", "dibs.sh"])

@@ -200,11 +200,13 @@ def test_machines_of_one_call_each_leave_a_bounded_number_of_witnesses(scratch: 
 def test_a_mass_of_expired_claims_is_given_back_by_callers_of_one_pass_each(
     scratch: Path,
 ) -> None:
-    """First looks were kept in one file, of which 1 MiB was read: about 7,200 of them."""
+    """First looks were kept in one file, of which 1 MiB was read: some 7,000 of such names."""
     count = 9000
     place = Place(scratch, ttl=TTL)
     for number in range(count):
-        (place.path / f"t{number}.f1.w-0123456789.claimed").touch()
+        (
+            place.path / f"task-{number}-of-the-outage.f1.worker-of-one-host-0123456789.claimed"
+        ).touch()
     place.world.step(500)
     assert fresh(place, 1).reap().given_back == ()
     place.world.advance(0.8 * TTL + 1)
