@@ -203,7 +203,7 @@ class Board:
         """Free the id of a task that is gone, so that it can be added again."""
         forgetting.forget(self._store, ident)
 
-    def forget_each(self, idents: Iterable[str]) -> Iterator[tuple[str, DibsError | None]]:
+    def forget_each(self, idents: Iterable[str]) -> list[tuple[str, DibsError | None]]:
         """Free many ids that are gone: each with None, or with what keeps it from being freed."""
         return forgetting.forget_each(self._store, idents)
 

@@ -23,7 +23,7 @@ from dibs.errors import (
     storage_error,
 )
 from dibs.journal import NOT_DONE
-from dibs.names import AVAILABLE, DONE, FREE, Task
+from dibs.names import AVAILABLE, FREE, Task
 from dibs.scans import present, search
 from dibs.store import GONE, NEW, PAST, tell
 
@@ -56,8 +56,15 @@ def forget(store: Store, ident: str) -> None:
             raise refusal
 
 
-def forget_each(store: Store, idents: Iterable[str]) -> Iterator[tuple[str, DibsError | None]]:
-    """The same for many, which share what has to be searched; what keeps each from being freed.
+def forget_each(store: Store, idents: Iterable[str]) -> list[tuple[str, DibsError | None]]:
+    """The same for many, which share what has to be searched; what keeps each from being freed."""
+    wanted = list(dict.fromkeys(idents))
+    kept = dict(_forgotten(store, wanted))
+    return [(ident, kept[ident]) for ident in wanted]
+
+
+def _forgotten(store: Store, idents: list[str]) -> Iterator[tuple[str, DibsError | None]]:
+    """Each with what became of it, in any order.
 
     The draft is looked for first: where there is none the payload was published, and then a
     search would see it.
@@ -65,7 +72,7 @@ def forget_each(store: Store, idents: Iterable[str]) -> Iterator[tuple[str, Dibs
     store.ready()
     endings: dict[str, _Ending] = {}
     pasts = _past_fences(store)
-    for ident in dict.fromkeys(idents):
+    for ident in idents:
         try:
             endings[ident] = _ending(store, ident, pasts)
         except DibsError as refusal:
@@ -128,7 +135,7 @@ def purge(store: Store, task: Task) -> bool:
             store.journal.write(NOT_DONE, task.id, task.name, "", "", "purge: it was gone")
             return False
         store.journal.write("purge", task.id, task.name, "")
-        store.sync(PAST, DONE)
+        store.sync(PAST)
         try:
             empty(store, past)
         except StorageError as error:

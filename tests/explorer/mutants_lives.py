@@ -47,7 +47,7 @@ MUTANTS: list[Mutant] = [
             "gone = _noted(store, task, past)",
             "gone = not store.port.unlink(task.name)",
         ),
-        ("forgetting:forget_each", "if not ending.over:", "if False:"),
+        ("forgetting:_forgotten", "if not ending.over:", "if False:"),
     ),
     mutant(
         "forgetting does not look at `new/`",
