@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from dibs import journal_chain
 from dibs.journal import FOLDER, ROTATED, Event, current, number, place
 from dibs.journal_chain import APART, MOST, Chain, forwards, parsed, quoted
+from dibs.names import read_any
 from dibs.rates import LEAST, Rates
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ _BEHIND = 120
 """Seconds by which a file's time may lag behind what was written into it, as clients remember."""
 _SETTLED = 3.0
 """Seconds after which a folder's time shows every change of it that comes later."""
+_EARLY = 60.0
+"""Seconds by which a writer's reckoning of the time may be behind that of whoever added the id."""
 _OLDER = 1000
 """So many older lines in a row end the search for newer ones: a few may have a wrong time."""
 _READS = 3
@@ -84,7 +87,8 @@ class JournalReader:
     ) -> Iterator[Event]:
         """All events, or those of one id or these verbs, each file read only as far as needed.
 
-        A file that was last written before the event that is wanted next is not even opened.
+        A file that was last written before the event that is wanted next is not even opened, and
+        nothing of an id is looked for that would be older than its first life.
         """
         wanted = [quoted(ident)] if ident is not None else [quoted(verb) for verb in verbs]
         chains = self._chains(self.files() if upto is None else sorted(upto, key=place))
@@ -95,16 +99,18 @@ class JournalReader:
         ]
         waiting.sort()
         heap: list[tuple[float, int, Event | None, Iterator[tuple[float, Event | None]]]] = []
+        begun = -inf
         while waiting or heap:
             while waiting and (not heap or waiting[-1][0] >= -heap[0][0]):
                 _, n, stream = waiting.pop()
                 if (found := next(stream, None)) is not None:
                     heappush(heap, (-found[0], n, found[1], stream))
-            if not heap:
+            if not heap or -heap[0][0] < begun - _EARLY:
                 return
             _, n, event, stream = heap[0]
             if event is not None and _fits(event, ident, verbs):
                 yield event
+                begun = event.at if ident is not None and _begins(event) else begun
             if (found := next(stream, None)) is not None:
                 heapreplace(heap, (-found[0], n, found[1], stream))
             else:
@@ -318,6 +324,12 @@ def _times(lines: bytes) -> list[tuple[float, str]]:
     if len(found) == lines.count(b"\n"):
         return [(float(at), verb.decode()) for at, verb in found]
     return [(event.at, event.verb) for event in parsed(lines)]
+
+
+def _begins(event: Event) -> bool:
+    """Whether the first life of an id begins with it: later ones begin above a fence."""
+    task = read_any(event.dst) if event.verb == "add" else None
+    return task is not None and task.fence == 0
 
 
 def _fits(event: Event, ident: str | None, verbs: Collection[str]) -> bool:

@@ -65,7 +65,7 @@ def _long(small: Path, long: Path, files: int, rounds: int) -> Iterator[Row]:
     verbs: dict[str, tuple[tuple[str, ...], Limit | None]] = {
         "log --last 20": (("log", "--last", "20"), Limit("at most", 2)),
         "undo ID": (("undo", "x"), Limit("at most", 2)),
-        "show ID, with all of its history": (("show", "x"), Limit("at most", 8)),
+        "show ID, with all of its history": (("show", "x"), Limit("at most", 2)),
         "log ID, of an old one": (("log", "t-7"), Limit("at most", 8)),
         "undo, where no act was ever made": (("undo",), None),
         "stats": (("stats",), None),
