@@ -33,6 +33,10 @@ class PurgeScreen(Ask):
         """What was confirmed."""
         self._going: list[str] = []
 
+    def on_mount(self) -> None:
+        """Ages go on."""
+        self.set_interval(1.0, self.show)
+
     def fields(self) -> ComposeResult:
         """The age and the number."""
         yield Static(Content("done longer ago than"), classes="label")
@@ -112,7 +116,8 @@ class PurgeScreen(Ask):
         super().show()
 
     def _told(self, count: int) -> str:
-        oldest = f"; the longest ago {short(self._done[-1][0])}" if self._done else ""
+        passed = time.monotonic() - self._counted_at
+        oldest = f"; the longest ago {short(self._done[-1][0] + passed)}" if self._done else ""
         return (
             f"{count:,} of {len(self._done):,} done tasks would go{oldest}.\n\n"
             "Their payloads are removed for good, which cannot be undone.\n"
