@@ -17,6 +17,8 @@ from dibs.records import Record
 from dibs.store import KNOWN, RECORDS, tell
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from dibs.facts import Facts
     from dibs.store import Store
 
@@ -47,9 +49,10 @@ def acquire(store: Store, ident: str, terms: Terms, lease: str = "") -> Claim:
     if lease:
         return _again(store, ident, terms, lease)
     start = store.port.boottime()
+    lost: set[str] = set()
     while True:
         store.hesitate(ident, start)
-        task = _find(store, ident) or _publish(store, ident)
+        task = _find(store, ident, lost) or _publish(store, ident)
         if task is None:
             continue
         if task.state == HELD:
@@ -61,6 +64,7 @@ def acquire(store: Store, ident: str, terms: Terms, lease: str = "") -> Claim:
         claim = take(store, task, terms)
         if claim is not None:
             return claim
+        lost.add(task.name)
 
 
 def resume(store: Store, ident: str, terms: Terms, exact: str = "") -> Claim:
@@ -161,12 +165,13 @@ def _renew(claim: Claim, terms: Terms) -> None:
     claim.beat(ttl=terms.named_ttl, metadata=terms.metadata or None)
 
 
-def _find(store: Store, ident: str) -> Task | None:
+def _find(store: Store, ident: str, lost: Collection[str] = ()) -> Task | None:
     """The lock where it is most of the time: free, or held with its record.
 
-    The board itself is not listed, so None does not say that there is none.
+    The board itself is not listed, so None does not say that there is none. A free name that was
+    lost never returns, though a listing that some client remembers may still show it.
     """
-    free = store.free(ident)
+    free = [task for task in store.free(ident) if task.name not in lost]
     if free:
         return free[-1]
     begin = f"{names.escape(ident)}."

@@ -349,3 +349,19 @@ def test_a_status_needs_no_folder_of_its_own(place: Place) -> None:
     shutil.rmtree(place.path / ".dibs")
     status = place.another()[0].status("door")
     assert (status.held, status.owner) == (True, "me")
+
+
+def test_a_free_name_that_a_listing_still_shows_does_not_hide_the_holder(place: Place) -> None:
+    """A network client may show for long what another client has taken."""
+    free = place.board.acquire("door").release()
+    place.another()[0].acquire("door", owner="them")
+    real = place.port.names
+    place_of, _, name = free.name.rpartition("/")
+
+    def stale(folder: str) -> list[str]:
+        return [name, *real(folder)] if folder == place_of else real(folder)
+
+    place.port.names = stale  # type: ignore[method-assign]
+    with pytest.raises(dibs.Held) as caught:
+        place.board.acquire("door", owner="me")
+    assert caught.value.owner == "them"
