@@ -199,7 +199,7 @@ def test_one_claim_that_cannot_be_reaped_keeps_no_other_waiting(place: Place) ->
 def test_a_costly_first_look_at_all_claims_delays_no_attempt_after_it(place: Place) -> None:
     board, _ = place.another()
     retry = Retry(board._store)
-    for cost, most in ((5.0, 0.0), (5.0, 0.0), (0.001, 0.11), (0.001, 0.11)):
+    for cost, most in ((5.0, 0.5), (5.0, 0.5), (0.001, 2.0), (0.001, 2.0)):
         retry.begin()
         place.world.advance(cost)
         retry.missed()

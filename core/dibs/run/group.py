@@ -22,6 +22,10 @@ QUICK = 0.01
 """Seconds between two looks at processes that have been told to end."""
 _DYING = SECOND
 """How long a process may take to go that got SIGKILL, before it is one that cannot be ended."""
+_SETTLED = 2
+"""Seconds after which a process runs the program that it was forked for."""
+_MARKS = (f"{CLAIM}=".encode(), f"{WITHIN}=".encode())
+_TICKS = os.sysconf("SC_CLK_TCK")
 _STATE, _GROUP, _SESSION, _BORN = 0, 2, 3, 19
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
@@ -85,8 +89,36 @@ def born(pid: int | str) -> int:
 
 def members(work: Work) -> list[int]:
     """Every live process of the group, and every other that is marked with the claim."""
-    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
-    return [pid for pid in pids if pid != os.getpid() and _belongs(pid, work)]
+    return _strangers.others(work)
+
+
+class _Strangers:
+    """The processes that belong to no claim of this `run` and never will: each is asked once.
+
+    Beside thousands of them the end of a task costs one listing of `/proc`. A process is known
+    again by its inode there, so that another one with its number is asked.
+    """
+
+    def __init__(self) -> None:
+        self._since = 0
+        self._known: dict[str, int] = {}
+
+    def others(self, work: Work) -> list[int]:
+        """The processes of a claim; who is no stranger is asked each time."""
+        known = self._known if work.since == self._since else {}
+        self._since, self._known = work.since, {}
+        found, own = [], str(os.getpid())
+        with os.scandir("/proc") as entries:
+            there = [(e.name, e.inode()) for e in entries if e.name.isdigit() and e.name != own]
+        for name, inode in there:
+            if known.get(name) == inode or (belongs := _belongs(int(name), work)) is None:
+                self._known[name] = inode
+            elif belongs:
+                found.append(int(name))
+        return found
+
+
+_strangers = _Strangers()
 
 
 class Ending:
@@ -166,29 +198,40 @@ def _send(pid: int, work: Work, numbers: tuple[signal.Signals, ...]) -> None:
         os.close(held)
 
 
-def _belongs(pid: int, work: Work) -> bool:
+def _belongs(pid: int, work: Work) -> bool | None:
+    """Whether a process belongs to the claim; None for a stranger to every claim of this `run`."""
     with suppress(OSError, IndexError, ValueError):
         stat = _stat(pid)
         if has_ended(stat):
             return False
-        if work.pgid and (int(stat[_GROUP]), int(stat[_SESSION])) == (work.pgid, work.session):
+        group, session, began = int(stat[_GROUP]), int(stat[_SESSION]), int(stat[_BORN])
+        if work.pgid and (group, session) == (work.pgid, work.session):
             return True
-        if int(stat[_BORN]) < work.since:
-            return False
-        return _marked(_environment(pid, stat).split(b"\0"), work.claim.encode())
+        if began < work.since:
+            return None
+        variables = _environment(pid, stat).split(b"\0")
+        if _marked(variables, work.claim.encode()):
+            return True
+        # A mark comes with the program that a process begins with, soon after its fork; and into
+        # the group of another command nothing comes from outside of our session.
+        ours = session == os.getsid(0) or any(v.startswith(_MARKS) for v in variables)
+        return False if ours or began > _ticks() - _SETTLED * _TICKS else None
     return False
 
 
 def _environment(pid: int, stat: list[bytes]) -> bytes:
     """What a process was started with; of one whose first thread has ended, from another."""
-    paths = [f"/proc/{pid}/environ"]
+    path = f"/proc/{pid}/environ"
     if stat[_STATE] == b"Z":
-        paths = [f"/proc/{pid}/task/{thread}/environ" for thread in os.listdir(f"/proc/{pid}/task")]
-    found = b""
-    for path in paths:
-        with suppress(OSError), open(path, "rb") as file:
-            found = found or file.read()
-    return found
+        threads = [int(thread) for thread in os.listdir(f"/proc/{pid}/task")]
+        path = f"/proc/{pid}/task/{max(threads)}/environ"
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def _ticks() -> int:
+    """Now, as `stat` counts it."""
+    return boottime() * _TICKS // SECOND
 
 
 def _stat(pid: int | str) -> list[bytes]:
