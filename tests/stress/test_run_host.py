@@ -40,6 +40,13 @@ LOOKING = (
     "    return found\n"
     "group.members = stopped\n"
 )
+UNKILLABLE = (
+    "from dibs.run import group\n"
+    "group._send = lambda *_: None\n"
+    "from dibs.run.guard import Guard\n"
+    "Guard.watch = lambda *_: None\n"
+)
+"""As where every process waits for a dead mount: no signal ends it."""
 APART = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child")
 
 
@@ -116,6 +123,21 @@ def test_a_run_that_was_stopped_while_it_looked_for_processes_looks_again(place:
     run.send_signal(signal.SIGCONT)
     _, err = ended(run, 5)
     assert b"cannot be ended" not in err
+
+
+def test_a_run_whose_work_does_not_end_renews_its_lease_no_more_and_ends_with_it(
+    place: Site,
+) -> None:
+    place.board.add("a")
+    program = "if os.fork():\n    while not os.path.exists(f'{notes}/up'): time.sleep(0.01)\n"
+    program += "    os._exit(0)\nos.closerange(0, 3)\nnote('up')\ntime.sleep(60)"
+    run = patched(place, UNKILLABLE, "--ttl", "3", "--log-json", *place.python(program))
+    left = place.pid("up")
+    _, err = ended(run, 5)
+    assert alive(left)
+    assert f"these processes cannot be ended: {left} (".encode() in err
+    assert events(err)[-1]["event"] == "uncertain"
+    assert place.state("a").live, "it expires, and is not given out while work goes on"
 
 
 @pytest.fixture

@@ -192,6 +192,23 @@ def test_an_unknown_or_finished_task_is_refused(place: Site) -> None:
     ended(place.run("a", "--", "true"), 3)
 
 
+def test_a_quiet_run_says_nothing_of_what_another_has_and_everything_of_what_went_wrong(
+    place: Site,
+) -> None:
+    hold = place.run("--lock", "door", *place.python("note('up')\nsys.stdin.read()"), stdin=-1)
+    place.pid("up")
+    assert ended(place.run("--quiet", "--lock", "door", "--", "true"), 4) == (b"", b"")
+    assert ended(place.run("--quiet", "--", "true"), 4) == (b"", b"")
+    out, _ = ended(place.run("--quiet", "--json", "--lock", "door", "--", "true"), 4)
+    assert json.loads(out)["status"] == "held"
+    ended(hold, 0)
+    _, err = ended(place.run("--quiet", "--lock", "door", "--", "no-such-command"), 2)
+    assert b"no-such-command" in err
+    place.board.add("a")
+    _, err = ended(place.run("--quiet", "--", "sh", "-c", "echo trouble >&2; exit 3"), 3)
+    assert err == b"trouble\n"
+
+
 def test_every_event_is_versioned_and_numbered(place: Site) -> None:
     run = place.run("--log-json", "--wait", "--ttl", "1", "--loop",
                     *place.python("note('up')\ntime.sleep(0.6)\nsys.exit('no good')"))  # fmt: skip

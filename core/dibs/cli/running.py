@@ -39,6 +39,9 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--jobs", metavar="N", type=grammar.count, help="loop, with so many at a time"
     )
+    parser.add_argument(
+        "--quiet", action="store_true", help="nothing on stderr where there is nothing to take (4)"
+    )
     parser.add_argument("--log-json", action="store_true", help="numbered events on stderr")
     return parser
 
@@ -110,7 +113,7 @@ def run(voice: Voice, args: argparse.Namespace) -> int:
     code = supervisor.run()
     if supervisor.interrupted:
         _interrupt()
-    if code == NOTHING and not worked:
+    if code == NOTHING and not worked and (voice.json or not args.quiet):
         if held:
             raise held[0]
         if voice.json:
