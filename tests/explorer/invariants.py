@@ -253,6 +253,8 @@ class Law:
                 nonce = world.data(path)[:10].decode()
                 drafts = (f".dibs/new/{ident}.{kind}.{nonce}" for kind in ("task", "lock"))
                 mine = nonce in (minted(who, n) for n in range(1, 9))
+                if mine and ident not in self.plain:  # only a shell can still be in its way
+                    return f"I3: {who} was told that {ident} exists, and it is its own nonce"
                 if mine and any(map(world.exists, drafts)):
                     return f"I3: {who} was told that {ident} exists, and its payload is kept"
         return None
