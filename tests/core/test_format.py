@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import os
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -18,6 +16,7 @@ from dibs.upgrading import upgrade
 from tests.core.library import Fleet
 from tests.core.test_cli import Command
 from tests.core.tools import Place
+from tests.patience import PATIENCE
 
 BEFORE = "2aa7634"
 """The last commit whose boards have format 1."""
@@ -27,16 +26,15 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="session")
 def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The core of format 1 as it was, from the history of this repository."""
+    path = tmp_path_factory.mktemp("format-1")
     command = ["git", "-C", str(ROOT), "archive", BEFORE, "core"]
     try:
-        found = subprocess.run(command, capture_output=True, timeout=60)
+        found = subprocess.run(command, capture_output=True, timeout=PATIENCE)
     except FileNotFoundError:
         pytest.skip("git is not installed: the code of format 1 cannot be had")
     if found.returncode:
         pytest.skip(f"the history does not go back to {BEFORE}: {found.stderr.decode().strip()}")
-    path = tmp_path_factory.mktemp("format-1")
-    with tarfile.open(fileobj=io.BytesIO(found.stdout)) as archive:
-        archive.extractall(path, filter="data")
+    subprocess.run(["tar", "-x", "-C", path], input=found.stdout, check=True, timeout=PATIENCE)
     return path / "core"
 
 
@@ -48,7 +46,7 @@ def run_old(old: Path, board: Path, *argv: str) -> subprocess.CompletedProcess[s
         cwd=board,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
     )
 
 

@@ -98,7 +98,7 @@ def tmux(home: Path, size: tuple[int, int], *argv: str | Path) -> Iterator[Tmux]
     """`dibs …` in a tmux, ended at the end."""
     if shutil.which("tmux") is None:
         pytest.skip("NOTHING WAS TRIED END TO END: tmux is not installed")
-    env = environment(home)
+    env = environment(home, SHELL="/bin/sh")  # a user without a shell would end the server
     del env["TERM"], env["COLORTERM"]
     made = Tmux(size, join(map(str, (*DIBS, *argv))), env)
     try:
