@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import scenes_claims as claims
 from . import scenes_locks as locks
 from . import scenes_operator as operator
+from . import scenes_time as times
 from .mutant import Mutant, mutant
 
 _DESTINATION_FIRST = (
@@ -210,6 +211,21 @@ MUTANTS: list[Mutant] = [
             "janitor:_give_back",
             "    task = facts.task\n",
             "    task = next((t for t in store.find(facts.task.id) if t.live), facts.task)\n",
+        ),
+    ),
+    mutant(
+        "a waiter goes by what it read first",
+        "A claim is reaped by the beats of long ago.",
+        times.WAITER,
+        (
+            "pulses:Pulses._renewed",
+            "    ino, size, mtime, ctime = self._beside(task)\n",
+            "    return facts\n    ino, size, mtime, ctime = self._beside(task)\n",
+        ),
+        (
+            "sweeper:Sweeper._look",
+            "            facts = facts_of(self._store, task)\n",
+            "            pass\n",
         ),
     ),
     mutant(

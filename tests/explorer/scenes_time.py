@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from dibs.sweeper import Sweeper
+
 from .desk import Desk, Options
 from .invariants import JANITOR
 from .scenario import Faults
 from .scene import Part, scene
-from .scenes_claims import MINE, held, one
+from .scenes_claims import MINE, beats, held, holder, one
 from .simdisk import SimWorld
 
 SHIPPED = Options(steady=False)
@@ -82,6 +84,39 @@ VOUCHED = scene(
 )
 
 
+def sweeps(*pauses: float) -> Callable[[Desk], None]:
+    """A waiter: it remembers each claim, and looks again when that can expire."""
+
+    def play(desk: Desk) -> None:
+        sweeper = Sweeper(desk.store)
+        sweeper.sweep()
+        for pause in pauses:
+            desk.port.sleep(pause)
+            sweeper.sweep()
+
+    return play
+
+
+WAITER = scene(
+    "a waiter that remembers each claim",
+    held,
+    [Part("ann", beating(3), mortal=False), Part("jan", sweeps(5.0, 6.0, 4.0), JANITOR)],
+    Faults(steps=1, step_by=STEPS, failed=1, total=1),
+    options=SHIPPED,
+)
+ENDS = scene(
+    "a waiter, and a claim that ends while it is judged",
+    held,
+    [
+        Part("ann", holder(Desk.beat, Desk.fail)),
+        Part("bob", beats),
+        Part("jan", sweeps(10.5), JANITOR),
+    ],
+    Faults(advances=1, advance_by=(6.0,)),
+    options=SHIPPED,
+)
+
+
 def _comes_late(desk: Desk) -> None:
     desk.port.sleep(13.0)
     desk.claim()
@@ -146,4 +181,4 @@ BARE = scene(
     mode="bounded",
     preemptions=2,
 )
-SCENARIOS = [HASTY, BACK, STEPPED, SLOW, DATED, VOUCHED, WITNESS, BARE, HOSTS]
+SCENARIOS = [HASTY, BACK, STEPPED, SLOW, DATED, VOUCHED, WITNESS, BARE, HOSTS, WAITER, ENDS]
