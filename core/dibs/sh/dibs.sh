@@ -163,9 +163,9 @@ dibs_die() { dibs_code=$1; shift; dibs_say "$*"; exit "$dibs_code"; }
 # Frees a subshell of what its caller made of the short names used here, and of bash's own turns.
 dibs_fresh() {
   unset -v a after age attempts b beat beaten before begun boot chance claim code ctime_moves cttl \
-    data dst durability e eid err f fence folded folder form found fuzz group here how hush i id \
+    data dst durability e eid err f fence folded folder form found fuzz g gone group here how hush i id \
     judged k key landed limit line lines losses m max_attempts mine n name nanos need nonce now nowns \
-    ours own owner p part prio probe pulse r rc reaped record resume round said shared silent skew \
+    old ours own owner p part prio probe pulse r rc reaped record resume round said salt series shared silent skew \
     skip skipped src start state stem tag text there top torn tried trouble ttl until value verb wait \
     want where why x y yt z zt ||
     dibs_die 2 "a readonly variable of yours has a name that dibs.sh uses within: give it another"
