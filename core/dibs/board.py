@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         evidence,
         forgetting,
         lists,
+        lost,
         sweeper,
         undoing,
         unwritten,
@@ -53,8 +54,16 @@ else:
         Later,
         ("dibs.acts", "dibs.checkup", "dibs.entries", "dibs.evidence", "dibs.forgetting"),
     )
-    lists, sweeper, undoing, unwritten, view = map(
-        Later, ("dibs.lists", "dibs.sweeper", "dibs.undoing", "dibs.unwritten", "dibs.view")
+    lists, lost, sweeper, undoing, unwritten, view = map(
+        Later,
+        (
+            "dibs.lists",
+            "dibs.lost",
+            "dibs.sweeper",
+            "dibs.undoing",
+            "dibs.unwritten",
+            "dibs.view",
+        ),
     )
 
 Found = TypeVar("Found")
@@ -68,8 +77,10 @@ def open(path: str | os.PathLike[str], *, create: bool = False, read_only: bool 
     """
     root = located(path)
     if create and not read_only:
+        _not_lost(root)
         made(root)
     store = Store(unwritten.Unwritten(root) if read_only else Disk(root), this_host())
+    store.begin = lambda: _not_lost(root)
     try:
         store.open()
         if create:
@@ -77,8 +88,16 @@ def open(path: str | os.PathLike[str], *, create: bool = False, read_only: bool 
             if not store.look(TOML):
                 adding.make_whole(store, TOML, dump(Settings()))
     except (BoardMissing, NotABoard) as error:
-        raise type(error)(f"{root}: {error}") from None
+        why = lost.why(root) if isinstance(error, BoardMissing) else ""
+        raise type(error)(f"{root}: {why or error}") from None
     return Board(store, root)
+
+
+def _not_lost(root: str) -> None:
+    """Refuse to make an empty board beneath a mount that is missing."""
+    why = lost.why(root)
+    if why:
+        raise BoardMissing(f"{root}: {why}, or make one here anyway: `dibs init --unmounted`")
 
 
 class Board:

@@ -68,9 +68,9 @@ def read(text: bytes) -> list[Entry]:
         head, tail = fields.split(b" "), rest.split(b" ")
         if len(head) < 6 or len(tail) < 3 or not (head[0] + head[1]).isdigit():
             continue
-        fstype, source = _plain(tail[0]), _plain(tail[1])
+        fstype, source = plain(tail[0]), plain(tail[1])
         read_only = b"ro" in head[5].split(b",") or b"ro" in tail[2].split(b",")
-        mount = Mount(fstype, source, _is_remote(fstype), read_only, _plain(head[4]))
+        mount = Mount(fstype, source, _is_remote(fstype), read_only, plain(head[4]))
         entries.append(Entry(int(head[0]), int(head[1]), mount))
     return entries
 
@@ -82,7 +82,7 @@ def holding(path: str, table: Sequence[Entry]) -> Mount:
     below it, however long the hidden one's own path is. Of two at one place the last is seen.
     """
     ids = {entry.id for entry in table}
-    left = [entry for entry in table if _below(path, entry.mount.point)]
+    left = [entry for entry in table if below(path, entry.mount.point)]
     nearer = [e for e in left if e.parent not in ids or e.parent == e.id]
     found = UNKNOWN
     while nearer:
@@ -121,7 +121,7 @@ def _link(path: str) -> str:
         return ""
 
 
-def _below(path: str, point: str) -> bool:
+def below(path: str, point: str) -> bool:
     return path == point or path.startswith(point.rstrip("/") + "/")
 
 
@@ -129,6 +129,6 @@ def _is_remote(fstype: str) -> bool:
     return fstype in _REMOTE or fstype.startswith("fuse.")
 
 
-def _plain(field: bytes) -> str:
+def plain(field: bytes) -> str:
     """A field of the table, whose blanks, newlines and backslashes are written in octal."""
     return os.fsdecode(re.sub(rb"\\([0-7]{3})", lambda found: bytes([int(found[1], 8)]), field))

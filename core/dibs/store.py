@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -74,6 +74,8 @@ class Store:
         self.settings = Settings()
         self.rename_moves_ctime = True
         """False on file systems where a claim has to be touched to look fresh."""
+        self.begin: Callable[[], None] = lambda: None
+        """Called before a board is made of a directory that is none yet; it may refuse."""
         self._ready = self._marked = False
         self._there: set[str] = set()
 
@@ -117,6 +119,8 @@ class Store:
         """Make the folders that writing needs, and follow none that is a link; free after once."""
         if self._ready:
             return
+        if not self._marked:
+            self.begin()
         try:
             for folder in FOLDERS:
                 if folder not in self._there:  # found when it was opened

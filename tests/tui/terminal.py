@@ -27,11 +27,6 @@ ROOT = Path(__file__).parents[2]
 DIBS = (sys.executable, "-m", "dibs_tui.main")
 Found = TypeVar("Found")
 
-_ESCAPE = "\x1b[27u"
-"""The Escape key of a terminal that speaks the keyboard protocol which the dashboard asks for: a
-bare ESC belongs to whatever is read within a tenth of a second after it, on a busy machine often
-the next key.
-"""
 _TAKE = """\
 import os, signal, sys
 os.close(os.open(os.ttyname(0), os.O_RDWR))
@@ -187,8 +182,10 @@ class Terminal:
         """Type one key after the other, each when what the one before caused has been painted."""
         for key in keys:
             with self.still:
-                self.send(_ESCAPE if key == "\x1b" else key)
+                self.send(key)
                 self.still.wait(0.25)
+            if key == "\x1b":  # what is read within a tenth of a second behind it belongs to it
+                time.sleep(0.3)
             self.settle()
 
     def resize(self, columns: int, rows: int) -> None:

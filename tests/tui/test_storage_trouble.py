@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -159,3 +160,30 @@ def coloured(kinds: frozenset[str]) -> set[str]:
     plain = {0, 1, 2, 3, 4, 7, 9, 22, 23, 24, 27, 29, 39, 49}
     found = {kind for kind in kinds if kind.endswith(" m")}
     return {kind for kind in found if not (kind[4:-2].isdigit() and int(kind[4:-2]) in plain)}
+
+
+def test_a_board_whose_mount_is_lost_is_missing_and_not_to_be_made_anew(tmp_path: Path) -> None:
+    place = tmp_path / "mounted"
+    place.mkdir()
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "mode=755", "dibs-test", place], capture_output=True
+    )
+    if done.returncode:
+        pytest.skip(f"A LOST MOUNT WAS NOT TRIED: {done.stderr.decode().strip()}")
+    try:
+        board = dibs.open(place, create=True)
+        board.add("task-2")
+        with terminal(tmp_path, place) as shown:
+            shown.shows("task-2", "● live")
+            subprocess.run(["umount", "--lazy", place], check=True)
+            shown.shows("MISSING", "mount it", "task-2")
+            shown.lacks("dibs init")
+            assert "EMPTY" not in shown.text
+            assert list(place.iterdir()) == []
+            shown.send("q")
+            assert shown.leaves() == 0
+        with terminal(tmp_path, place) as shown:  # another one knows of it from the first
+            shown.shows("MISSING", "seen here on another mount", "as soon as it is mounted")
+            assert list(place.iterdir()) == []
+    finally:
+        subprocess.run(["umount", "--lazy", place], capture_output=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import signal
@@ -11,7 +12,10 @@ from collections.abc import Iterator
 from functools import partial
 from threading import Lock
 
+from rich.console import RenderableType
 from textual import events
+from textual._ansi_sequences import SYNC_END, SYNC_START
+from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.app import App, SystemCommand
 from textual.binding import Binding
 from textual.markup import escape
@@ -30,6 +34,8 @@ from dibs_tui.keymap import check
 from dibs_tui.memory import Remembered
 from dibs_tui.messages import BoardSeen
 from dibs_tui.model.board import BoardModel
+from dibs_tui.output.driver import Driver
+from dibs_tui.output.picture import Picture, parts
 from dibs_tui.reader import Reader
 from dibs_tui.screens.board import BoardScreen
 from dibs_tui.text import clean
@@ -70,7 +76,9 @@ class DibsApp(App[None]):
         self.config = config or Config()
         self._place = "" if temporary else reader.path
         self.remembered = remembered if remembered is not None else memory.load(self._place)
-        super().__init__(ansi_color=not self.config.colour)
+        super().__init__(driver_class=Driver, ansi_color=not self.config.colour)
+        self.picture = Picture()
+        self._pumping: asyncio.TimerHandle | None = None
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = self._wanted_theme()
@@ -225,6 +233,47 @@ class DibsApp(App[None]):
     def _save(self) -> None:
         with self.saving:
             memory.save(self.remembered, self._place)
+
+    # What the terminal shows
+
+    def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
+        """Take over a frame; what the terminal gets of it, and when, is up to the link."""
+        if not isinstance(self._driver, Driver) or not isinstance(
+            renderable, LayoutUpdate | ChopsUpdate
+        ):
+            super()._display(screen, renderable)
+            return
+        if self._running and not self._closed and not self._batch_count:
+            picture = self.picture
+            if picture.size != tuple(self.size):
+                picture.resize(*self.size)
+            picture.colours = self.console._color_system
+            picture.put(parts(renderable))
+            picture.cursor = self.screen.outer_size.clamp_offset(self.cursor_position)
+            self.pump()
+        self.post_display_hook()
+
+    def pump(self) -> None:
+        """Send what the terminal lacks, as soon as it has taken what was sent before."""
+        driver, picture = self._driver, self.picture
+        if not isinstance(driver, Driver) or driver.link is None or not picture.behind:
+            return
+        if self._pumping is not None:
+            self._pumping.cancel()
+            self._pumping = None
+        wait = driver.link.wait()
+        if wait > 0:
+            self._pumping = asyncio.get_running_loop().call_later(wait, self.pump)
+            return
+        data = picture.bytes(driver.link.room())
+        if data:
+            start, end = (SYNC_START, SYNC_END) if self._sync_available else ("", "")
+            driver.link.send(f"{start}{data}{end}", ask=True)
+
+    def redraw(self) -> None:
+        """Send all of it again: the terminal may show anything."""
+        self.picture.forget()
+        self.pump()
 
     def _to_terminal(self, text: str) -> None:
         driver = self._driver

@@ -20,6 +20,7 @@ _TITLES = {
     "older": "older than this dibs",
     "foul": "foul settings",
 }
+_MOUNT = "It is shown as soon as it is mounted."
 _NEXT = {
     "missing": "Make a board there:  dibs -d {place} init",
     "denied": "It is shown as soon as it may be read.",
@@ -55,7 +56,8 @@ def card_of(
     word = status.trouble
     if word and (word in _UNTRUE or not status.fresh):
         title = _TITLES.get(word, word).upper()
-        told = _NEXT[word].format(place=clean(quote(path)))
+        lost = word == "missing" and "not mounted" in status.cause
+        told = _MOUNT if lost else _NEXT[word].format(place=clean(quote(path)))
         return "\n\n".join((title, clean(status.cause), told, f"Trying again; {leave} leaves."))
     if not status.fresh:
         return f"{trouble}\n\n{leave} leaves." if trouble else f"Looking at {place} …"

@@ -126,6 +126,13 @@ def _commands() -> Iterator[Command]:
     yield Command(
         "help", ("question_mark",), "help", group, "What every key does; searchable.", footer=True
     )
+    yield Command(
+        "suspend",
+        ("ctrl+z",),
+        "suspend",
+        group,
+        "Stop, and give the shell the terminal; fg goes on.",
+    )
     yield Command("quit", ("q",), "quit", group, "Leave; nothing is lost.", footer=True)
 
 

@@ -279,7 +279,11 @@ class Hand:
 
         self.screen.app.push_screen(WallScreen(self.screen.model))
 
+    def _suspend(self) -> None:
+        self.screen.app.action_suspend_process()
+
     def _refresh(self) -> None:
+        self.screen.dibs.redraw()
         self.screen.dibs.reader.refresh()
 
     def _commands(self) -> None:

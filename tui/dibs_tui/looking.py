@@ -75,6 +75,8 @@ def paths(argv: Sequence[str]) -> int:
 
 def _terminal() -> bool:
     """Whether there is a terminal to draw on and to hear keys from."""
+    if os.environ.get("TERM") == "dumb":  # it knows no escape codes
+        return False
     streams = (sys.stdin, sys.stdout)
     return bool(sys.__stderr__) and all(
         stream is not None and stream.isatty() for stream in streams

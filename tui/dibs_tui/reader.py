@@ -14,10 +14,11 @@ from queue import Empty, SimpleQueue
 from threading import Event, Thread
 
 import dibs
-from dibs import BoardMissing, DibsError, NotABoard, ReadOnly, Task, View
+from dibs import BoardMissing, DibsError, NotABoard, ReadOnly, Task, View, lost
 from dibs.clock import PROBE
 from dibs.mounts import UNKNOWN, kind
 from dibs.store import RECORDS, TOML
+from dibs_tui.aside import aside
 from dibs_tui.follow import Follower
 from dibs_tui.model.seen import Seen, Status
 from dibs_tui.rights import denied, unreadable, unwritable
@@ -33,6 +34,9 @@ _DRAWN = 10.0
 """Seconds for which the first frame may take; only then the thread goes on without it."""
 _RETRY = (0.1, 0.5, 1.0, 2.0)
 """Seconds until the board is opened again: at once if it is another, else ever more patiently."""
+
+_GONE = "the board that was here is gone: mount it, or move it back"
+"""Nothing to `init`: that would make an empty board beneath a mount that is missing."""
 
 
 class Reader(Thread):
@@ -72,6 +76,8 @@ class Reader(Thread):
         """The board that was followed last, by its identity, and what followed it."""
         self._ended = False
         self._tries = 0
+        self._known = False
+        """Whether there was a board in it, so that an empty directory there is another."""
         self._rights_at = 0.0
         self._unwritable = ""
 
@@ -122,6 +128,7 @@ class Reader(Thread):
         self._busy(True)
         before = self._which()
         self.board = board = self.open_board()
+        self._recognise()
         follower = Follower(board, self._tell, self._picture(board), self._read_upto(before[0]))
         self._followed = before[0], follower
         self.touching = lambda: follower.touching
@@ -161,6 +168,18 @@ class Reader(Thread):
     def _which(self) -> tuple[object, object]:
         """Which board this is, and which settings it has: it is opened anew for others."""
         return identity(self.path), stamp(os.path.join(self.path, TOML))
+
+    def _recognise(self) -> None:
+        """What is left where a mount was is no board with nothing on it."""
+        is_board = os.path.lexists(os.path.join(self.path, ".dibs"))
+        if self._known and not is_board:
+            raise BoardMissing(f"{self.path}: another directory is there, {_GONE}")
+        why = "" if is_board else lost.why(self.path)
+        if why:
+            raise BoardMissing(f"{self.path}: {why}")
+        if is_board and not self._known:
+            aside(lambda: lost.remember(self.path))
+        self._known = is_board
 
     def _refuse_denied(self) -> None:
         """A look at claims passes over what it may not read, as if nothing were there."""
@@ -237,6 +256,8 @@ class Reader(Thread):
 
     def _tell_trouble(self, error: DibsError) -> None:
         word, cause = trouble(error, self.path)
+        if self._known and isinstance(error, BoardMissing) and "mounted" not in cause:
+            cause = f"{self.path}: {_GONE}"
         self._fare(self.status._replace(busy=0.0, live=False, trouble=word, cause=cause))
 
     def _why_read_only(self) -> str:

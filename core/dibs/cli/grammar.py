@@ -40,7 +40,7 @@ class Verb(NamedTuple):
 
 
 VERBS = {
-    "init": Verb("produce", "produce:init", "", "make a board of a directory"),
+    "init": Verb("produce", "produce:init", "unmounted", "make a board of a directory"),
     "add": Verb("produce", "produce:add", "ids file priority max wait", "put tasks on the board"),
     "claim": Verb(
         "work",
@@ -187,6 +187,9 @@ OPTIONS: dict[str, Add] = {
         "--every", metavar="S", type=_seconds, help="again and again"
     ),
     "repair": lambda p: p.add_argument("--repair", action="store_true", help="mend what can be"),
+    "unmounted": lambda p: p.add_argument(
+        "--unmounted", action="store_true", help="make it although its mount seems to be missing"
+    ),
     "probe": lambda p: p.add_argument(
         "--probe", action="store_true", help="try what the directory can do"
     ),

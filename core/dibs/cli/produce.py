@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from dibs.cli.boards import board_of, say_task
+from dibs.cli.boards import board_of, place, say_task
 from dibs.errors import BadName, Refused
 
 if TYPE_CHECKING:
@@ -15,10 +15,18 @@ if TYPE_CHECKING:
 
 def init(voice: Voice, args: argparse.Namespace) -> int:
     """Make a board, or find that it is one."""
+    from dibs import lost
+    from dibs.disk import Disk
+    from dibs.place import made
     from dibs.probing.fitness import trouble
     from dibs.probing.probe import quick
 
+    if args.unmounted:
+        root = place(args)
+        made(root)
+        Disk(root).mkdir(".dibs")  # from now on it is a board, whatever was seen there before
     board = board_of(args, create=True)
+    lost.remember(board.path)
     warning = trouble(quick(board.path), board.settings.ttl)
     fields = {"warning": warning} if warning else {}
     voice.result(board.path, {"status": "ready", "board": board.path, **fields})

@@ -43,6 +43,8 @@ class Operator:
         why = "" if stops else self.why_not(BY_ID[command])  # to stop is never locked
         if not why and self._screen.dibs.hands.burst:
             why = "ignored: keys came faster than fingers"
+        if not why and self._screen.dibs.picture.behind:
+            why = "ignored: the terminal does not show the newest rows yet — look again"
         if why:
             return why
         if command in self._special:

@@ -1,0 +1,126 @@
+"""No empty board is made beneath a mount that is missing: by fstab, or by what was seen before."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import dibs
+from dibs import lost
+
+ROOT = Path(__file__).parents[2]
+VERBS = (["init"], ["add", "x"], ["claim"], ["acquire", "lock"])
+
+
+def run(home: Path, board: Path, *argv: str) -> subprocess.CompletedProcess[str]:
+    """One verb of the command line."""
+    env = {**os.environ, "HOME": str(home), "PYTHONPATH": str(ROOT / "core")}
+    env["XDG_STATE_HOME"] = str(home / "state")
+    command = [sys.executable, "-m", "dibs", "-d", str(board), *argv]
+    return subprocess.run(command, env=env, capture_output=True, text=True)
+
+
+@pytest.fixture
+def fstab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A table of what should be mounted: a place with a blank in its name, and others."""
+    place = tmp_path / "the mount"
+    place.mkdir()
+    table = tmp_path / "fstab"
+    escaped = str(place).replace(" ", "\\040")
+    table.write_text(
+        "# a comment\n\nUUID=1 / ext4 defaults 0 1\nUUID=2 none swap sw 0 0\n"
+        f"server:/x {escaped} nfs4 noauto 0 0\nbroken\n"
+    )
+    monkeypatch.setattr(lost, "FSTAB", str(table))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return place
+
+
+@pytest.mark.parametrize("below", ["", "board", "a/b"])
+def test_nothing_is_made_on_a_mount_point_of_fstab_without_its_mount(
+    fstab: Path, below: str
+) -> None:
+    place = fstab / below
+    with pytest.raises(dibs.BoardMissing, match="not mounted: mount it first"):
+        dibs.open(place, create=True)
+    assert list(fstab.iterdir()) == []
+    if below:
+        return
+    board = dibs.open(place)  # an empty directory can be looked at
+    acts = (lambda: board.add("x"), board.claim, lambda: board.acquire("lock"))
+    for act in acts:
+        with pytest.raises(dibs.BoardMissing, match="not mounted"):
+            act()
+    assert list(fstab.iterdir()) == []
+
+
+def test_what_is_a_board_already_is_used_whatever_fstab_says(fstab: Path) -> None:
+    (fstab / ".dibs").mkdir()
+    dibs.open(fstab, create=True).add("x")
+    assert dibs.open(fstab).claim() is not None
+
+
+def test_elsewhere_nothing_is_asked_of_fstab(fstab: Path, tmp_path: Path) -> None:
+    assert lost.why(str(tmp_path / "beside")) == ""
+    dibs.open(tmp_path / "beside", create=True)
+
+
+@pytest.fixture
+def mounted(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own, mounted."""
+    place = tmp_path / "mounted"
+    place.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "dibs-test", str(place)], capture_output=True)
+    if done.returncode:
+        pytest.skip(f"A LOST MOUNT WAS NOT TRIED: {done.stderr.decode().strip()}")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", str(place)], capture_output=True)
+
+
+def test_a_board_that_was_seen_on_a_mount_is_not_made_beneath_it(
+    mounted: Path, tmp_path: Path
+) -> None:
+    board = mounted / "board"
+    assert run(tmp_path, board, "init").returncode == 0
+    assert run(tmp_path, board, "add", "task-1").returncode == 0
+    subprocess.run(["umount", str(mounted)], check=True)
+    for argv in VERBS:
+        done = run(tmp_path, board, *argv)
+        assert done.returncode != 0, argv
+        assert "mounted" in done.stderr, done.stderr
+        assert list(mounted.iterdir()) == [], argv
+    board.mkdir()  # what a script may have made
+    for argv in VERBS:
+        done = run(tmp_path, board, *argv)
+        assert done.returncode != 0, argv
+        assert "a board was seen here on another mount (tmpfs" in done.stderr, done.stderr
+        assert list(board.iterdir()) == [], argv
+    assert run(tmp_path, board, "init", "--unmounted").returncode == 0
+    assert run(tmp_path, board, "add", "x").returncode == 0
+
+
+def test_what_was_seen_cannot_be_foul_enough_to_stop_anybody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    kept = tmp_path / "state/dibs/boards.json"
+    kept.parent.mkdir(parents=True)
+    for foul in (b"", b"[", b"[]", b'{"a": 1}', b'{"a": ["x"]}', b"\xff", b"[" * 100_000):
+        kept.write_bytes(foul)
+        assert lost.why(str(tmp_path / "board")) == ""
+    lost.remember(str(tmp_path))
+    assert str(tmp_path) in kept.read_text()
+    kept.unlink()
+    kept.mkdir()
+    lost.remember(str(tmp_path))
+    for n in range(250):
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
+        lost.remember(f"/board-{n}")
+    assert len(lost._load(dict(os.environ))) == 200
