@@ -256,17 +256,21 @@ class Clock:
                 "mount sshfs with -o workaround=rename, or use another directory"
             ) from error
 
-    def patience(self, stem: str, beat: int, pulse: int, ttl: float, now: Sample) -> float:
+    def patience(
+        self, stem: str, beat: int, pulse: int, ttl: float, now: Sample, *, latest: int = 0
+    ) -> float:
         """Seconds after which to ask again whether this claim may be reaped; 0: it may now.
 
         It was last beaten at `beat`; `pulse` changes with every beat even where a clock set back
-        keeps `beat` from growing. `now` was read before both.
+        keeps `beat` from growing. `now` was read before both. Where it may have beaten as late as
+        `latest`, by a clock that is behind, no age proves its silence: only its pulse does.
         """
         ahead = from_the_future(beat, now)
         if not ahead and now.fs - beat <= ttl * SECOND:
             return ttl - max(0, now.fs - beat) / SECOND + 0.001
         # Once more, as it may have stepped between `now` and the look at the claim.
-        if not ahead and self.vouches_for(now, ttl) and vouches(self._samples, self.now(), ttl):
+        surely = not ahead and now.fs - latest > ttl * SECOND
+        if surely and self.vouches_for(now, ttl) and vouches(self._samples, self.now(), ttl):
             return 0.0
         if self._looks is None:
             from dibs.looks import Looks  # seldom needed

@@ -110,7 +110,8 @@ def _verdict(store: Store, facts: Facts, now: Sample, exact: bool, gone: bool | 
         return Verdict.UNKNOWN
     if not facts.expired(now):
         return Verdict.ALIVE
-    return Verdict.EXPIRED if store.clock.vouches_for(now, facts.ttl) else Verdict.UNKNOWN
+    surely = now.fs - facts.latest > facts.ttl * SECOND and store.clock.vouches_for(now, facts.ttl)
+    return Verdict.EXPIRED if surely else Verdict.UNKNOWN
 
 
 def _process(host: Host, facts: Facts, now: Sample, gone: bool | None) -> Proof:

@@ -36,6 +36,9 @@ class Facts(NamedTuple):
     lock: str | None
     """The first bytes of a plain claim's lock file; None where there is none."""
     lock_mtime: int
+    latest: int = 0
+    """The newest time that can be a beat's: where beats get a client's own time, only the record's
+    ctime is the server's."""
 
     @property
     def owner(self) -> str:
@@ -89,8 +92,9 @@ def record_of(store: Store, stem: str) -> tuple[Record | None, int, int]:
 def facts_of(store: Store, task: Task) -> Facts | None:
     """All that decides about one claim, read now; None when its name is gone.
 
-    The name's own ctime always counts as a beat, so a fresh claim is fresh before it has a
-    record, and a file's content is never needed to tell an age.
+    The name's own ctime counts as a beat until there is a record, so a fresh claim is fresh
+    before it has one; from then on only what beats the record counts, because a link to the
+    payload or a new mode moves ctimes as well.
     """
     try:
         stat = store.port.stat(task.name)
@@ -103,15 +107,17 @@ def facts_of(store: Store, task: Task) -> Facts | None:
         return _of_plain(store, task, since, stat.ino, stat.mtime)
     found, mtime, ctime = record_of(store, task.stem)
     ttl = found.ttl if found and found.ttl is not None else store.settings.ttl
-    beat, pulse = max(since, mtime, ctime), since + mtime + ctime
-    return Facts(task, beat, pulse, ttl, since, found, stat.ino, stat.mtime, None, 0)
+    beat = since if found is None else mtime
+    return Facts(
+        task, beat, beat, ttl, since, found, stat.ino, stat.mtime, None, 0, max(beat, ctime)
+    )
 
 
 def _of_plain(store: Store, task: Task, since: int, ino: int, mtime: int) -> Facts:
     line, beaten = lock_of(store, task.stem)
     ttl = store.settings.plain_ttl
     beat, pulse = max(since, beaten), since + beaten
-    return Facts(task, beat, pulse, ttl, since, None, ino, mtime, line, beaten)
+    return Facts(task, beat, pulse, ttl, since, None, ino, mtime, line, beaten, beat)
 
 
 def lock_of(store: Store, stem: str) -> tuple[str | None, int]:

@@ -69,7 +69,9 @@ def patience(store: Store, facts: Facts, now: Sample) -> float:
     """Seconds after which to ask again whether it may be reaped; 0: dead, or surely silent."""
     if dead(store, facts):
         return 0.0
-    return store.clock.patience(facts.task.stem, facts.beat, facts.pulse, facts.ttl, now)
+    return store.clock.patience(
+        facts.task.stem, facts.beat, facts.pulse, facts.ttl, now, latest=facts.latest
+    )
 
 
 def dead(store: Store, facts: Facts) -> bool:

@@ -64,12 +64,13 @@ class Pulses:
             return None
         if task.plain:
             beat, pulse = max(since, mtime), since + mtime
-            facts = facts._replace(beat=beat, pulse=pulse, lock_mtime=mtime)
+            facts = facts._replace(beat=beat, pulse=pulse, lock_mtime=mtime, latest=beat)
         else:
-            beat, pulse = max(since, mtime, ctime), since + mtime + ctime
-            if pulse == facts.pulse:
+            beat = mtime if ino else since
+            latest = max(beat, ctime)
+            if (beat, latest) == (facts.beat, facts.latest):
                 return facts
-            facts = facts._replace(beat=beat, pulse=pulse)
+            facts = facts._replace(beat=beat, pulse=beat, latest=latest)
         self._known[task.name] = known._replace(facts=facts)
         return facts
 

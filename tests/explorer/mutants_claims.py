@@ -170,13 +170,12 @@ MUTANTS: list[Mutant] = [
             '        store.write(f"{RECORDS}/{stem}", line)\n    e',
             "        pass\n    e",
         ),
-        ("facts:facts_of", "max(since, mtime, ctime)", "(mtime or since)"),
     ),
     mutant(
         "the claimed name's ctime does not count",
         "A claim without a record yet was never heard of.",
         claims.FRESH,
-        ("facts:facts_of", "max(since, mtime, ctime)", "max(mtime, ctime)"),
+        ("facts:facts_of", "since if found is None else mtime", "mtime"),
     ),
     mutant(
         "a claim believes its own ttl before its record stands",

@@ -131,6 +131,12 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     mutant(
+        "the time of a host whose clock is behind is believed",
+        "Its beats look old on the day they are made; only the record's ctime is the server's.",
+        times.BEHIND,
+        ("facts:facts_of", "max(beat, ctime)", "beat"),
+    ),
+    mutant(
         "one hasty look",
         "A clock that is not trusted is believed at once.",
         times.HASTY,

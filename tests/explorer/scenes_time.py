@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 
 from dibs.sweeper import Sweeper
 
@@ -12,6 +13,7 @@ from .scenario import Faults
 from .scene import Part, scene
 from .scenes_claims import MINE, beats, held, holder, one
 from .simdisk import SimWorld
+from .simtree import EPOCH, SECOND
 
 SHIPPED = Options(steady=False)
 STEPS = (15.0, -15.0)
@@ -38,6 +40,17 @@ def beating(times: int, every: float = 3.5) -> Callable[[Desk], str]:
             desk.port.sleep(every)
             desk.beat(claim)
         return "beat"
+
+    return play
+
+
+def beating_behind(times: int, every: float = 3.5) -> Callable[[Desk], str]:
+    """The same on a mount that gives beats its own host's time, by a clock that is far behind."""
+
+    def play(desk: Desk) -> str:
+        own = count(EPOCH - 100 * SECOND)
+        vars(desk.port)["touch"] = lambda path: desk.port.set_mtime(path, next(own))
+        return beating(times, every)(desk)
 
     return play
 
@@ -122,6 +135,12 @@ def _comes_late(desk: Desk) -> None:
     desk.claim()
 
 
+BEHIND = scene(
+    "a beating owner whose clock is behind",
+    held,
+    [Part("ann", beating_behind(3), mortal=False), Part("jan", passes(4.0, 9.0), JANITOR)],
+    Faults(failed=1),
+)
 HOSTS = scene(
     "three hosts and a clock that steps",
     held,
@@ -181,4 +200,4 @@ BARE = scene(
     mode="bounded",
     preemptions=2,
 )
-SCENARIOS = [HASTY, BACK, STEPPED, SLOW, DATED, VOUCHED, WITNESS, BARE, HOSTS, WAITER, ENDS]
+SCENARIOS = [HASTY, BACK, BEHIND, STEPPED, SLOW, DATED, VOUCHED, WITNESS, BARE, HOSTS, WAITER, ENDS]

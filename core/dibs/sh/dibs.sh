@@ -560,18 +560,15 @@ dibs_facts() { # STEM: beat, pulse, cttl; 1 gone, 2 nobody may judge it
   while IFS='|' read -r n y z yt zt; do
     case $n in *.claimed) here=1 ;; '') continue ;; esac
     dibs_centi "$z" "$zt" || return 2
-    [ "$r" -le "$beat" ] || beat=$r
+    k=$r
     dibs_centi "$y" "$yt" || return 2
     # A payload's own mtime says when it was written, save where a claimant has to touch it.
-    [ "$n:$ctime_moves" = "./$1.claimed:yes" ] || [ "$r" -le "$beat" ] || beat=$r
-    dibs_nanos "$z" "$zt"
-    k=$nanos
-    dibs_nanos "$y" "$yt"
     case $n:$ctime_moves in
-      ./"$1".claimed:yes) pulse=$((pulse + k)) ;;
-      ./"$1".claimed:*) [ "$nanos" -lt "$k" ] || k=$nanos; pulse=$((pulse + k)) ;;
-      *) pulse=$((pulse + k + nanos)) ;;
+      ./"$1".claimed:yes) beat=$k; dibs_nanos "$z" "$zt" ;;
+      ./"$1".claimed:*) if [ "$r" -lt "$k" ]; then beat=$k; dibs_nanos "$z" "$zt"; else beat=$r; dibs_nanos "$y" "$yt"; fi ;;
+      *) beat=$r; dibs_nanos "$y" "$yt" ;; # the record: a link or a new mode is no beat
     esac
+    pulse=$nanos
   done << EOF
 $(command stat -c '%n|%Y|%Z|%y|%z' "./$1.claimed" "./.dibs/records/$1" 2> /dev/null | command tr ' ' /)
 EOF

@@ -65,10 +65,13 @@ def test_what_the_kernel_remembers_of_a_beat_is_not_believed(tmp_path: Path) -> 
     assert (kept.given_back, kept.lost, kept.done) == ((), False, 1)
 
 
-def test_hosts_whose_clocks_differ_leave_each_other_s_claims_alone(tmp_path: Path) -> None:
-    """One is ahead and sets the mtime by its own clock; the ctime is the server's."""
+@pytest.mark.parametrize("skew", [3.0, -30.0])
+def test_hosts_whose_clocks_differ_leave_each_other_s_claims_alone(
+    tmp_path: Path, skew: float
+) -> None:
+    """One sets the mtime by its own clock, which is wrong; the ctime is the server's."""
     with pair(tmp_path) as mounts:
-        mounts.far.be(Faults(skew=3.0))
+        mounts.far.be(Faults(skew=skew))
         kept = alive(mounts, ttl=TTL)
     assert (kept.given_back, kept.lost, kept.done) == ((), False, 1)
 
