@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 from dibs import adding, janitor, locks, waiting
@@ -295,9 +295,19 @@ class Board:
         whole.scan()
         return whole.snapshot()
 
-    def entries(self, snapshot: Snapshot | None = None) -> list[Entry]:
-        """Every task and lock as a row with its ages; one look for each that nobody holds."""
-        return entries.entries(self._store, snapshot if snapshot is not None else self.snapshot())
+    def count_apart(self) -> dict[str, int]:
+        """How many are done, failed and free, which a snapshot without the ended leaves out."""
+        return view.count_apart(self._store)
+
+    def entries(
+        self, snapshot: Snapshot | None = None, states: Container[str] | None = None
+    ) -> list[Entry]:
+        """Every task and lock as a row with its ages; one look for each that nobody holds.
+
+        With `states` only what may be in one of these.
+        """
+        seen = snapshot if snapshot is not None else self.snapshot()
+        return entries.entries(self._store, seen, states)
 
     def entries_of(self, tasks: Iterable[Task]) -> list[Entry]:
         """The rows of a few tasks, looked up now."""

@@ -9,7 +9,7 @@ from dibs.facts import facts_of
 from dibs.janitor import dead
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
 
     from dibs.clock import Sample
     from dibs.facts import Facts
@@ -72,10 +72,15 @@ def entry(
     )
 
 
-def entries(store: Store, snapshot: Snapshot) -> list[Entry]:
-    """Every row of a snapshot, each with its age; costs one look for each task nobody holds."""
+def entries(store: Store, snapshot: Snapshot, states: Container[str] | None = None) -> list[Entry]:
+    """Every row of a snapshot, each with its age; costs one look for each task nobody holds.
+
+    With `states` those alone that are in one of them, and what is held.
+    """
     rows = []
     for name, task in snapshot.tasks.items():
+        if states is not None and not task.live and task.state not in states:
+            continue
         facts = snapshot.facts.get(name)
         since = None
         if facts is None and not task.live:

@@ -31,6 +31,15 @@ def parse(terms: Iterable[str]) -> Test:
     return lambda entry: all(test(entry) for test in tests)
 
 
+def states(terms: Iterable[str], known: Iterable[str]) -> set[str]:
+    """Those of the known states that the terms leave open, so that no others need be looked at."""
+    from dibs.entries import Entry
+
+    told = [term for term in terms if (m := _match_term(term)) and m[2] == "state"]
+    test = parse(told)
+    return {state for state in known if test(Entry("", "", state, ""))}
+
+
 def seconds(text: str) -> float:
     """A number with an optional unit of time, in seconds."""
     m = _match_time(text)

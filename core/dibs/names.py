@@ -43,6 +43,9 @@ _match_ended = re.compile(rf"([A-Za-z0-9_=-]+)\.{_STAMP}\.({_CLAIM})").fullmatch
 _match_free = re.compile(
     rf"{re.escape(FREE_FOLDER)}/[0-9a-f]{{3}}/([A-Za-z0-9_=-]+)\.f(0|[1-9][0-9]{{0,17}})"
 ).fullmatch
+_match_ended_simply = re.compile(
+    rf"[A-Za-z0-9_-]{{1,{ID_BYTES}}}\.f[1-9][0-9]{{0,17}}\.{_CLAIM}"
+).fullmatch
 _match_stamp = re.compile(_STAMP).fullmatch
 _match_stem = re.compile(rf"(.+)\.{_STAMP}", re.DOTALL).fullmatch
 _match_safe = re.compile(r"[A-Za-z0-9_-]+").fullmatch
@@ -213,6 +216,13 @@ def read_free(path: str) -> Task | None:
     if m is None or ident is None or not path.startswith(_free_folder(m[1])):
         return None
     return _make(Task, (path, ident, FREE, int(m[2]), 0, DEFAULT_PRIORITY, ""))
+
+
+def count_ended(folder: str, names: Iterable[str]) -> int:
+    """How many names in `done/` or `failed/` are tasks'; no task is made of them."""
+    return sum(
+        bool(_match_ended_simply(name)) or read_ended(folder, name) is not None for name in names
+    )
 
 
 def _read_plain(name: str) -> Task | None:

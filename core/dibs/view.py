@@ -281,6 +281,12 @@ class View:
         return Change(tuple(fresh), tuple(gone))
 
 
+def count_apart(store: Store) -> dict[str, int]:
+    """How many tasks are done and failed and how many locks lie apart, by listings alone."""
+    counts = {folder: names.count_ended(folder, store.ended(folder)) for folder in (DONE, FAILED)}
+    return counts | {FREE: sum(names.read_free(path) is not None for path in store.all_free())}
+
+
 @contextmanager
 def _uncollected() -> Iterator[None]:
     """No garbage collection while many tuples of plain values are made: none can be garbage."""

@@ -165,7 +165,7 @@ REFUSED: list[tuple[int, str, set[str], list[str]]] = [
     (3, "unknown-id", REFUSAL, ["show", "nothing"]),
     (3, "unknown-id", REFUSAL, ["claim", "nothing"]),
     (3, "changed", REFUSAL | {"now"}, ["requeue", "failed/free.f1.me-0123456789"]),
-    (3, "refused", REFUSAL, ["add", "more", "--max-waiting", "0"]),
+    (3, "refused", REFUSAL, ["add", "more", "--max-waiting", "1"]),
     (4, "held", HELD, ["claim", "taken"]),
     (4, "held", HELD, ["acquire", "door"]),
     (5, "lost", REFUSAL | {"now"}, ["done", "free.f1.me-0123456789"]),

@@ -109,15 +109,18 @@ def test_add_refuses_or_waits_while_too_many_wait(
     board: dibs.Board, command: Command, start: Start
 ) -> None:
     command("add", "a", "--max-waiting", "1")
-    command("add", "b", "--max-waiting", "1")
-    assert "more than 1" in command("add", "c", "--max-waiting", "1", code=3)
-    waiting = start("add", "c", "--max-waiting", "1", "--wait")
+    assert "1 or more" in command("add", "c", "--max-waiting", "1", code=3)
+    command("add", "b", "--max-waiting", "2")
+    assert "2 or more" in command("add", "c", "--max-waiting", "2", code=3)
+    waiting = start("add", "c", "--max-waiting", "2", "--wait")
     with pytest.raises(subprocess.TimeoutExpired):
         waiting.wait(1)
     assert board.claim() is not None
     assert waiting.wait(PATIENCE) == 0
-    command("add", "d", "--max-waiting", "1", "--wait", "0.3", code=3)
-    assert command("add", "d", "--max-waiting", "2") == "d.available"
+    command("add", "d", "--max-waiting", "2", "--wait", "0.3", code=3)
+    assert command("add", "d", "--max-waiting", "3") == "d.available"
+    assert sum(task.state == "available" for task in board.snapshot().tasks.values()) == 3
+    command("add", "e", "--max-waiting", "0", code=2)
 
 
 def test_the_log_is_followed(board: dibs.Board, start: Start) -> None:

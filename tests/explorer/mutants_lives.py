@@ -148,14 +148,10 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     mutant(
-        "two looks at the beat",
-        "With the clock set back a beat does not change the newest time.",
+        "two looks at the newest time",
+        "With the clock set back a beat does not change it, if the name's ctime counts as well.",
         times.BACK,
-        (
-            "clock:Clock.patience",
-            "    ahead = from_the_future(beat, now)\n",
-            "    pulse = beat\n    ahead = from_the_future(beat, now)\n",
-        ),
+        ("facts:facts_of", "since if found is None else mtime", "max(since, mtime)"),
     ),
     mutant(
         "the clock is trusted once",

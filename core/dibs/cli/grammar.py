@@ -147,7 +147,10 @@ OPTIONS: dict[str, Add] = {
     ),
     "level": lambda p: p.add_argument("level", metavar="N", type=count, help="0 to 9, 9 first"),
     "max": lambda p: p.add_argument(
-        "--max-waiting", metavar="N", type=count, help="refuse, or wait, while more than N wait"
+        "--max-waiting",
+        metavar="N",
+        type=count,
+        help="refuse, or wait, where more than N would wait",
     ),
     "reason": lambda p: p.add_argument("--reason", metavar="TEXT", default=""),
     "reason!": lambda p: p.add_argument("--reason", metavar="TEXT", required=True),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from dibs.cli.boards import board_of, place
 from dibs.cli.say import age, fields_of
 from dibs.errors import BadName, DibsError, UnknownId
-from dibs.filters import parse
+from dibs.filters import parse, states
 from dibs.journal import INTENT, REFUSED, ROTATED, last, outcomes
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _HISTORY = 1000
 """So many events of a task are shown with it; a lock may have had any number."""
 ORDER = ("stale", "claimed", "held", "available", "failed", "free", "done")
+APART = ("done", "failed", "free")
+"""What lies apart from the queue, grows without end, and is looked at only if it is asked for."""
 
 
 def ls(voice: Voice, args: argparse.Namespace) -> int:
@@ -37,12 +39,18 @@ def ls(voice: Voice, args: argparse.Namespace) -> int:
     terms = [*args.filter, *([f"state={args.state}"] if args.state else [])]
     test = parse(terms)
     board = board_of(args)
-    snapshot = board.snapshot()
-    rows = [entry for entry in board.entries(snapshot) if test(entry)]
+    wanted = states(terms, ORDER)
+    apart = not wanted.isdisjoint(APART)
+    snapshot = board.snapshot(ended=apart)
+    totals = snapshot.counts()
+    if not apart:
+        for state, count in board.count_apart().items():
+            totals[state] += count
+    rows = [entry for entry in board.entries(snapshot, wanted) if test(entry)]
     rows.sort(key=lambda e: (ORDER.index(e.state), -e.priority, e.id, e.claim))
     for entry in rows:
         voice.result("", fields_of(entry)) if voice.json else _line(voice, entry, snapshot.exact)
-    counts = ", ".join(f"{n} {state}" for state, n in snapshot.counts().items() if n)
+    counts = ", ".join(f"{n} {state}" for state, n in totals.items() if n)
     voice.words(f"{board.path}: {counts or 'no tasks here; `dibs add ID` makes one'}")
     return 0
 

@@ -37,14 +37,14 @@ def init(voice: Voice, args: argparse.Namespace) -> int:
 
 def add(voice: Voice, args: argparse.Namespace) -> int:
     """Add tasks, one payload for all of them."""
-    if args.max_waiting is not None and args.max_waiting < 0:
-        raise BadName(f"--max-waiting takes a number from 0, not {args.max_waiting}")
+    if args.max_waiting is not None and args.max_waiting < 1:
+        raise BadName(f"--max-waiting takes a number from 1, not {args.max_waiting}")
     board = board_of(args)
     payload = content(args.file) if args.file is not None else b""
     for ident in args.id:
-        if args.max_waiting is not None and not board.room(args.max_waiting, args.wait):
+        if args.max_waiting is not None and not board.room(args.max_waiting - 1, args.wait):
             raise Refused(
-                f"more than {args.max_waiting} tasks wait already; {ident!a} was not added: "
+                f"{args.max_waiting} or more tasks wait already; {ident!a} was not added: "
                 "try again later, or give --wait"
             )
         say_task(voice, "added", board.add(ident, payload, priority=args.priority))

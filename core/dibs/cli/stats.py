@@ -11,6 +11,7 @@ from dibs.cli.boards import board_of
 from dibs.cli.say import age
 from dibs.errors import BadName
 from dibs.filters import seconds
+from dibs.names import AVAILABLE
 from dibs.rates import WINDOW, silent
 
 if TYPE_CHECKING:
@@ -75,9 +76,12 @@ class Figures(NamedTuple):
 
 def gather(board: Board) -> Figures:
     """Every figure there is."""
-    snapshot = board.snapshot()
+    snapshot = board.snapshot(ended=False)
     values: dict[str, float] = dict(snapshot.counts())
-    waiting = [e.age or 0.0 for e in board.entries(snapshot) if e.state == "available"]
+    for state, count in board.count_apart().items():
+        values[state] += count
+    rows = board.entries(snapshot, {AVAILABLE})
+    waiting = [e.age or 0.0 for e in rows if e.state == AVAILABLE]
     values["oldest"] = round(max(waiting, default=0.0), 3)
     now = snapshot.now.fs
     rates = board.journal.rates(now / 1e9 - WINDOW)
