@@ -209,6 +209,16 @@ class Terminal:
         with self.still:
             return code
 
+    def leaves_by_q(self) -> int:
+        """Leave out of whatever is open: where the machine is busy, an escape may swallow a key."""
+        end = time.monotonic() + PATIENCE
+        while self.process.poll() is None and time.monotonic() < end:
+            self.press("\x1b")
+            self.send("q")
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(2)
+        return self.leaves()
+
     def cut(self) -> None:
         """Take the terminal away, as a window that is closed or a connection that breaks."""
         self.stop_reading()

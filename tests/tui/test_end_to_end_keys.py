@@ -50,8 +50,7 @@ def test_no_key_ends_it_in_any_view(path: Path, tmp_path: Path, filled: bool, op
             for key in OPENING_KEYS if view in opened else ():
                 shown.press(key, ESC)
             shown.shows("Enter inspect")
-        shown.send("q")
-        assert shown.leaves() == 0, shown.text
+        assert shown.leaves_by_q() == 0, shown.text
 
 
 def test_a_list_longer_than_the_window_moves_under_the_cursor(path: Path, tmp_path: Path) -> None:

@@ -143,9 +143,7 @@ def test_without_colour_the_cursor_is_seen(path: Path, tmp_path: Path) -> None:
         row = shown.wait_for(lambda: under_cursor(shown, "task-3"))
         assert not any(cell.reverse for cell in shown.cells(row - 1))
         shown.press("8", "9", "0", "?", "\x1b", "1", "/", "i", "\x1b", "i", "\r", "\x1b", ":")
-        shown.press("\x1b")
-        shown.send("q")
-        assert shown.leaves() == 0
+        assert shown.leaves_by_q() == 0
         assert coloured(parse(bytes(shown.raw)).kinds) == set()
 
 
