@@ -105,4 +105,4 @@ def test_the_pane_shows_the_task_under_the_cursor_however_it_came_there(
         shown.send("q")
         shown.leaves()
     with terminal(tmp_path, path, columns=120, rows=24) as shown:
-        shown.shows("5 ✗ failed 1", "inspect · task-3")
+        shown.shows("4 ▲ stale 1", "inspect · task-1")  # it opens where something is stale
