@@ -76,7 +76,7 @@ def claims(shown: Terminal, count: int) -> None:
         shown.send("copy owner")
         shown.shows("Copy the owner.")
         shown.press(ENTER)
-        shown.lacks("Search for commands")
+        shown.lacks("Copy the owner.")  # until then the next key belongs to the palette
 
 
 def walk(shown: Terminal, view: str, terms: str, count: int) -> None:
