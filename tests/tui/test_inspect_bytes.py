@@ -7,6 +7,8 @@ from pathlib import Path
 from statistics import median
 
 import dibs
+from dibs_tui import memory
+from dibs_tui.memory import Remembered
 from tests.tui.terminal import Terminal, terminal
 
 MOVES = 3
@@ -21,9 +23,8 @@ def test_a_move_of_the_cursor_paints_what_it_changes_and_not_the_screen(tmp_path
     for n in range(2 * MOVES):
         board.add(f"task-{n}", f"payload {n}\n".encode() * 8)
         board.claim(f"task-{n}", owner=f"web-{n}", ttl=600, metadata=json.dumps({"n": n}))
-    view = tmp_path / "state/dibs/view.json"
-    view.parent.mkdir(parents=True)
-    view.write_text('{"panel": "claimed", "pane": true}')
+    seen = Remembered(panel="claimed", pane=True)
+    memory.save(seen, board.path, {"XDG_STATE_HOME": str(tmp_path / "state")})
     with terminal(tmp_path, tmp_path / "board", columns=200, rows=60) as shown:
         shown.shows("● live", "inspect · task-0", "ALIVE")
         spent = [moved(shown, n) for n in range(1, MOVES)]
