@@ -45,6 +45,7 @@ CALLS = st.one_of(
 
 
 def lay_out(port: Any) -> None:
+    port.mkdir(".dibs")  # where other folders are made before they get their names
     port.mkdir("d")
     port.create("a", b"first")
     port.mkdir("d/e")
