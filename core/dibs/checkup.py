@@ -16,7 +16,7 @@ from dibs import adding, janitor, looks, names
 from dibs.checkup_ids import check_ids
 from dibs.clock import LOOKS, SECOND, WITNESS, from_the_future
 from dibs.errors import DibsError, ReadOnly, storage_error
-from dibs.facts import facts_of
+from dibs.facts import LOCK_BYTES, facts_of
 from dibs.findings import Finding
 from dibs.names import AVAILABLE, DONE, FAILED, FREE
 from dibs.obstacles import obstacles
@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 _match_draft = re.compile(r"([A-Za-z0-9_=-]+)\.(task|lock)\.([0-9A-F]{10})").fullmatch
 _match_temporary = re.compile(r"[0-9A-F]{10}").fullmatch
 _match_record = re.compile(r"(.+?)(?:\.([0-9A-F]{10}))?", re.DOTALL).fullmatch
+_match_heartbeat = re.compile(
+    rb"(?:0 dibs|[0-9]{9,12}(?:[ \t]+[!-~]{1,255})?)[ \t\r]*\n?"
+).fullmatch
+"""What a shell's heartbeat writes: the time, mostly with a host. A lock file of another program has
+a process number, which is shorter, or is empty."""
 _match_hidden = re.compile(r"\.(?:nfs|fuse_hidden)[0-9a-f]+").fullmatch
 """What was removed while somebody had it open: some file systems keep it until then, or longer."""
 
@@ -120,40 +125,55 @@ def _claims(store: Store, now: Sample) -> Iterator[Finding]:
 
 
 def _locks(store: Store, now: Sample) -> Iterator[Finding]:
-    """Plain locks that no claim stands beside: a zombie's heartbeat, or half a release."""
+    """Heartbeat locks that no claim stands beside: a zombie's heartbeat, or half a release.
+
+    Other programs have `.lock` files too (`uv.lock`): what is not surely a heartbeat is left alone.
+    """
     listed = store.listing()
     tasks = [task for task in map(names.read, listed) if task is not None and task.live]
     claimed = {task.stem for task in tasks}
+    claimed |= {name.partition(".claimed")[0] for name in listed if ".claimed" in name}
     taken = {task.id for task in tasks if task.take}
     for name in listed:
         stem = name[: -len(".lock")]
-        if not name.endswith(".lock") or stem in claimed:
+        if not name.endswith(".lock") or stem in claimed or not own_file(name):
             continue
         task = names.read(f"{stem}.{AVAILABLE}")
-        if task is not None and task.id in taken:
+        if task is None or task.id in taken:
             continue
-        try:
-            stat = store.port.stat(name)
-        except OSError:
+        stat = _heartbeat(store, name)
+        if stat is None:
             continue
         if _patience(store, looks.aside("lock", name), stat, store.settings.plain_ttl, now) <= 0:
             yield Finding(
-                "lock", name, "a lock without its claim", partial(_clear_lock, store, name)
+                "lock",
+                name,
+                "a heartbeat lock without its claim",
+                partial(_clear_lock, store, name),
             )
 
 
+def _heartbeat(store: Store, path: str) -> Stat | None:
+    """The times of a lock that a heartbeat wrote; None where it is, or may be, another's file."""
+    try:
+        data, stat = store.port.read(path, LOCK_BYTES + 1)
+    except OSError:  # gone, no regular file, or closed to this user
+        return None
+    return stat if stat.size == len(data) and _match_heartbeat(data) else None
+
+
 def _clear_lock(store: Store, name: str) -> None:
-    """Set it aside, look whether it woke up just then, and only then remove it."""
+    """Move it aside, look whether it is still that file, unchanged, and only then remove it."""
+    before = _heartbeat(store, name)
     aside = f"{ASIDE}/{store.port.nonce()}"
-    with suppress(FileNotFoundError):  # its owner removes it just now
-        before = store.port.stat(name).mtime
-        if not store.move(name, aside):
-            return
-        woke = store.port.stat(aside).mtime != before
-        if woke or any(n.startswith(f"{name[:-5]}.claimed") for n in store.listing()):
-            store.move(aside, name, keep=True)
-        else:
-            store.drop(aside)
+    if before is None or not store.move(name, aside):
+        return
+    now = _heartbeat(store, aside)
+    same = now is not None and (now.ino, now.mtime) == (before.ino, before.mtime)
+    if same and not any(n.startswith(f"{name[:-5]}.claimed") for n in store.listing()):
+        store.drop(aside)
+    else:
+        store.move(aside, name, keep=True)
 
 
 def _records(store: Store) -> Iterator[Finding]:
@@ -163,6 +183,9 @@ def _records(store: Store) -> Iterator[Finding]:
             path = f"{folder}/{entry}"
             if _match_hidden(entry):
                 yield Finding("record", path, "removed while open", partial(store.drop, path))
+                continue
+            if folder == ASIDE and _match_temporary(entry) and _heartbeat(store, path) is None:
+                yield Finding("stranger", path, "no heartbeat lock; move it back to the board")
                 continue
             m = _match_record(entry)
             stem = m[1] if m else entry

@@ -307,8 +307,12 @@ def _can_be_name(path: str) -> bool:
 
 
 def own_file(name: str) -> bool:
-    """A name that belongs to the board without being a task: its folders and plain locks."""
-    return name in (".dibs", DONE, FAILED) or name.endswith(".lock")
+    """A name that belongs to the board without being a task: its folders and plain locks.
+
+    `x.claimed-by-web.lock` may be a claim by the host `web.lock`, so it is a stranger.
+    """
+    lock = name.endswith(".lock") and ".claimed" not in name
+    return lock or name in (".dibs", DONE, FAILED)
 
 
 def doubles(tasks: Iterable[Task]) -> Iterator[tuple[Task, ...]]:

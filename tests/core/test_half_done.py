@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import pytest
@@ -189,6 +190,63 @@ def test_lock_without_a_plain_claim_is_removed_past_the_ttl(place: Place) -> Non
     assert kinds(place) == ["lock"]
     mended(place)
     assert place.names() == []
+
+
+def test_lock_files_of_other_programs_are_never_touched(place: Place) -> None:
+    (place.path / "uv.lock").write_text("version = 1\n")
+    (place.path / "empty.lock").touch()
+    (place.path / "daemon.lock").write_text("41943\n")
+    (place.path / "long.lock").write_text("1700000000 web-3\n" + "more\n" * 200)
+    (place.path / "link.lock").symlink_to("uv.lock")
+    (place.path / "folder.lock").mkdir()
+    (place.path / "full.lock").mkdir()
+    (place.path / "full.lock/inside").write_text("kept")
+    os.mkfifo(place.path / "fifo.lock")
+    place.board.add("uv")  # even where the stem is an id of this board
+    before = place.names()
+    for _ in range(3):
+        place.board.repair()
+        place.world.advance(601)
+    assert kinds(place) == []
+    assert place.names() == before
+    assert (place.path / "full.lock/inside").read_text() == "kept"
+    assert names(place, ".dibs/aside") == []
+
+
+@pytest.mark.parametrize("payload", ["IMPORTANT", "1700000000 web.lock\n"])
+def test_a_claim_by_a_host_whose_name_ends_in_lock_is_kept_and_reported(
+    place: Place, payload: str
+) -> None:
+    (place.path / "h8.claimed-by-web.lock").write_text(payload)
+    (place.path / "h8.lock").write_text("1700000000 web.lock\n")
+    for _ in range(3):
+        place.board.repair()
+        place.world.advance(601)
+    assert kinds(place) == ["stranger"]
+    assert place.names() == ["h8.claimed-by-web.lock", "h8.lock"]
+    assert (place.path / "h8.claimed-by-web.lock").read_text() == payload
+
+
+def test_a_file_that_takes_the_place_of_a_lock_just_then_goes_back(place: Place) -> None:
+    (place.path / "x.lock").write_text("1700000000 web-3\n")
+    place.board.reap()
+    place.world.advance(601)
+
+    def swap(path: str) -> None:
+        if path == "x.lock":
+            (place.path / "x.lock").unlink()
+            (place.path / "x.lock").write_text("version = 1\n")
+
+    place.port.before["rename"] = swap
+    place.board.repair()
+    assert (place.path / "x.lock").read_text() == "version = 1\n"
+
+
+def test_what_was_moved_aside_and_is_no_heartbeat_stays_there(place: Place) -> None:
+    place.board.claim()
+    (place.path / ".dibs/aside" / NONCE).write_text("version = 1\n")
+    assert [f.kind for f in place.board.repair()] == ["stranger"]
+    assert names(place, ".dibs/aside") == [NONCE]
 
 
 def test_lock_that_wakes_up_while_it_is_removed_stays(place: Place) -> None:
