@@ -207,6 +207,7 @@ class Store:
         keep: bool = False,
         until: int = 0,
         definite: Collection[int] = DEFINITE,
+        found: list[str] | None = None,
     ) -> bool:
         """One change of ownership: rename the exact name, and find out what became of it.
 
@@ -215,7 +216,8 @@ class Store:
         a missing folder answers like a missing file; while the source is still there the call
         is made again, and when that does not end in time nobody can tell. A destination that
         others use as well (`keep`) proves nothing unless a call of ours may have reached it.
-        `definite` are the errors after which another call would be answered the same.
+        `definite` are the errors after which another call would be answered the same. `found`
+        gets `dst` where no call of this process was answered with success, yet the file is there.
         """
         until = until or self.port.boottime() + PATIENCE
         if dst.startswith(FREE_FOLDER):
@@ -230,6 +232,8 @@ class Store:
             here, there = self.look(src), self.look(dst)
             landed = landed or error.errno not in (errno.ENOENT, errno.EEXIST)
             if there and not keep:
+                if found is not None:
+                    found.append(dst)
                 return True  # whatever lies at `src` now came there later
             if here is False and there is not None:
                 return there and landed
@@ -263,12 +267,15 @@ class Store:
         ends = folder in (DONE, FAILED)
         if ends:
             self.sync(task.name, before=verb)
-        moved = self.move(task.name, dst, keep=not ends, until=until)
+        found: list[str] = []
+        moved = self.move(task.name, dst, keep=not ends, until=until, found=found)
         if not moved and not (ends and self._listed(dst)):
             return None
-        if task.live:
-            self.drop(f"{RECORDS}/{task.stem}")
-        self.journal.write(verb, task.id, task.name, dst, by, reason)
+        # A file found at `dst` is an earlier call's, unless only the reply of this one was lost.
+        # Whoever moved a claim removes its record, so no record means that it was journalled.
+        recorded = self.drop(f"{RECORDS}/{task.stem}") if task.live else True
+        if recorded or (moved and not found):
+            self.journal.write(verb, task.id, task.name, dst, by, reason)
         self.sync(*([folder, ""] if folder else [""]), every=not ends)
         return names.read_any(dst)
 
@@ -310,10 +317,18 @@ class Store:
         self.port.mkdir(folder)
         return True
 
-    def drop(self, path: str) -> None:
-        """Remove a name that only this operation can mean; a failure leaves litter, no harm."""
-        with suppress(OSError):
+    def drop(self, path: str) -> bool:
+        """Remove a name that only this operation can mean; a failure leaves litter, no harm.
+
+        False where it was not there.
+        """
+        try:
             self.port.unlink(path)
+        except FileNotFoundError:
+            return False
+        except OSError:
+            pass
+        return True
 
     def write(self, path: str, data: bytes) -> None:
         """Make a file below `.dibs/`, and its folder too where somebody removed that."""

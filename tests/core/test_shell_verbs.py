@@ -127,6 +127,19 @@ def test_a_commit_repeated_is_still_a_commit(fleet: Fleet) -> None:
     fleet.sh("fail_task", code=5, DIBS_CLAIM=fleet.names()[0].removeprefix("done/"))
 
 
+def test_a_commit_repeated_is_journalled_once_whoever_repeats_it(fleet: Fleet) -> None:
+    fleet.offer("a", "b")
+    fleet.sh("next_task && done_task && done_task")
+    fleet.board().attach(fleet.names()[-1].removeprefix("done/")).done()
+    claim = fleet.board().claim()
+    assert claim is not None
+    claim.done()
+    fleet.sh("done_task", DIBS_CLAIM=claim.name)
+    board = fleet.board()
+    for ident in ("a", "b"):
+        assert [event.verb for event in board.history(ident)].count("done") == 1
+
+
 @pytest.mark.parametrize(
     "verb", ["heartbeat", "verify_ownership", "done_task", "release_task", "return_task"]
 )

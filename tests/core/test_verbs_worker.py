@@ -231,6 +231,41 @@ def test_a_commit_that_is_repeated_is_still_a_commit(place: Place) -> None:
         claim.beat()
 
 
+def commits(place: Place) -> list[str]:
+    return [e.src for e in place.board.history("x") if e.verb == "done"]
+
+
+def test_a_commit_that_is_repeated_is_journalled_once(place: Place) -> None:
+    claim = claimed(place)
+    for _ in range(2):
+        claim.done()
+        place.another()[0].attach(claim.name).done()
+    assert commits(place) == [claim.task.name]
+
+
+@pytest.mark.parametrize("code", [errno.ENOENT, errno.EIO])
+def test_a_commit_whose_answer_was_lost_is_journalled_once(place: Place, code: int) -> None:
+    claim = claimed(place)
+
+    def lose(path: str) -> None:
+        del place.port.after["rename"]
+        raise OSError(code, "the reply was lost")
+
+    place.port.after["rename"] = lose
+    claim.done()
+    claim.done()
+    assert place.port.after == {}
+    assert commits(place) == [claim.task.name]
+
+
+def test_a_commit_of_a_claim_without_a_record_is_journalled_once(place: Place) -> None:
+    claim = claimed(place)
+    (place.path / ".dibs/records" / claim.name).unlink()
+    claim.done()
+    claim.done()
+    assert commits(place) == [claim.task.name]
+
+
 @pytest.mark.parametrize("verb", ["done", "fail"])
 def test_a_lock_can_neither_be_done_nor_fail(place: Place, verb: str) -> None:
     lease = place.board.acquire("door")

@@ -162,7 +162,7 @@ dibs_die() { dibs_code=$1; shift; dibs_say "$*"; exit "$dibs_code"; }
 
 # Frees a subshell of what its caller made of the short names used here, and of bash's own turns.
 dibs_fresh() {
-  unset -v a after age attempts b beat beaten before begun boot chance claim code ctime_moves cttl \
+  unset -v a after again age attempts b beat beaten before begun boot chance claim code ctime_moves cttl \
     data dst durability e eid err f fence folded folder form found fuzz g gone group here how hush i id \
     judged k key landed limit line lines losses m max_attempts mine n name nanos need nonce now nowns \
     old ours own owner p part prio probe pulse r rc reaped record resume round said salt series shared silent skew \
@@ -908,8 +908,11 @@ dibs_ended() { # VERB DST BY REASON: the one rename that ends the claim in stem
   case $2 in */*) how=any folder=${2%/*} need=normal ;; *) how=keep folder='' need=strict ;; esac
   dibs_boot
   dibs_move "$stem.claimed" "$2" $how $((boot + 500)) || return
+  # Found at DST without a record: an earlier call moved it and wrote its line.
+  again=1
+  [ "$how" = any ] && [ "$rc" != 0 ] && [ ! -e "./.dibs/records/$stem" ] || again=
   command rm -f "./.dibs/records/$stem"
-  dibs_journal "$1" "$stem.claimed" "$2" "$3" "$4"
+  [ "$again" ] || dibs_journal "$1" "$stem.claimed" "$2" "$3" "$4"
   # shellcheck disable=SC2086
   dibs_sync $need $folder . || dibs_die 5 "$stem: it is done, but could not be made durable"
 }
