@@ -9,7 +9,8 @@ from textual.pilot import Pilot
 
 import dibs
 from dibs_tui import memory
-from dibs_tui.acting.hands import Hands
+from dibs_tui.acting.hands import Hands, settled
+from dibs_tui.acting.operator import Operator
 from dibs_tui.app import DibsApp
 from dibs_tui.memory import Remembered
 from tests.tui.dialogs import hint
@@ -44,12 +45,37 @@ def test_from_opening_a_board_on_x_means_what_is_stale(
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         await until(pilot, lambda: len(app.model.stale) == 2)
-        await pilot.pause(0.8)  # rows must have stood still before a key may act
+        await until(pilot, lambda: stood_still(app))
         await pilot.press("X")
         await until(pilot, lambda: "Force-release task-0" in text_of(app))
         await until(pilot, lambda: hint(app).startswith("y — "))
 
     drive_once_stale(path, steps, size, remembered)
+
+
+def stood_still(app: DibsApp) -> bool:
+    """Whether a key may act now on the row that the cursor is shown on, whichever panel has it."""
+    table = app.board_screen.table if app.board_screen is not None else None
+    if table is None or table.cursor_task is None or not settled(table.moved_at):
+        return False
+    return table.painted_at_cursor() == table.cursor_task.name
+
+
+@pytest.mark.parametrize("size", [(120, 40), (200, 60)])
+def test_keys_act_on_what_is_stale_from_the_frame_that_first_shows_it(
+    path: Path, board: dibs.Board, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Operator, "tick", lambda operator: None)  # not only once a second
+    with_a_stale_claim(board)
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        screen = app.board_screen
+        assert screen is not None
+        await until(pilot, lambda: "stale" in text_of(app) and bool(app.model.stale))
+        assert screen.table is not None
+        assert screen.table.panel == "stale"
+
+    drive_once_stale(path, steps, size, Remembered())
 
 
 def drive_once_stale(path: Path, steps: Drive, size: tuple[int, int], kept: Remembered) -> None:

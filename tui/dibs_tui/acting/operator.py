@@ -108,9 +108,14 @@ class Operator:
         screen, model = self._screen, self._screen.model
         why = self.why_not(BY_ID["reaping"]) or model.brake.why(time.monotonic())
         screen.dibs.janitor.tick(model, why)
+        self.focus_stale()
+
+    def focus_stale(self) -> None:
+        """On a board that no key has touched yet, keys act on what is stale, once it is listed."""
+        screen = self._screen
         untouched = not screen.dibs.hands.used and not screen.covered
-        if untouched and model.stale and "stale" in screen.shown:
-            screen.focus_panel("stale")  # until somebody touches it, keys mean what is stale
+        if untouched and screen.model.stale and "stale" in screen.shown:
+            screen.focus_panel("stale")
 
     def opened(self) -> None:
         """The whole board was seen for the first time: show what is stale, unless it is shown.

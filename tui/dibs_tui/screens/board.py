@@ -208,6 +208,8 @@ class BoardScreen(Own, Screen[None]):
         if not self._opened and self.model.whole:
             self._opened = True
             self.hand.operator.opened()
+        if news:  # in the same frame as the stale rows: a key must not act on another panel
+            self.hand.operator.focus_stale()
         if news and not self.covered:
             self.show()
 
