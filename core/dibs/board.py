@@ -77,10 +77,10 @@ def open(path: str | os.PathLike[str], *, create: bool = False, read_only: bool 
     """
     root = located(path)
     if create and not read_only:
-        _not_lost(root)
+        not_lost(root)
         made(root)
     store = Store(unwritten.Unwritten(root) if read_only else Disk(root), this_host())
-    store.begin = lambda: _not_lost(root)
+    store.begin = lambda: not_lost(root)
     try:
         store.open()
         if create:
@@ -93,7 +93,7 @@ def open(path: str | os.PathLike[str], *, create: bool = False, read_only: bool 
     return Board(store, root)
 
 
-def _not_lost(root: str) -> None:
+def not_lost(root: str) -> None:
     """Refuse to make an empty board beneath a mount that is missing."""
     why = lost.why(root)
     if why:
@@ -126,6 +126,11 @@ class Board:
     def journal(self) -> Journal:
         """What happened: read it, follow it, or ask for one id."""
         return self._store.journal
+
+    @property
+    def begun(self) -> bool:
+        """Whether this is a board already; False in a directory where nothing was done yet."""
+        return self._store.marked
 
     # The producer
 

@@ -101,6 +101,11 @@ class Store:
                 raise NotABoard(".dibs/board.toml is not a plain file: remove it") from error
             raise storage_error(error) from error
 
+    @property
+    def marked(self) -> bool:
+        """Whether the file is there that makes it a board, as far as this process has seen."""
+        return self._marked
+
     def _check(self, folder: str) -> bool:
         """Whether a folder is there; refused where it is anything else."""
         try:

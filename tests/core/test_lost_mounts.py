@@ -14,6 +14,16 @@ import dibs
 from dibs import lost
 
 ROOT = Path(__file__).parents[2]
+READERS = (
+    ["ls"],
+    ["ls", "--json"],
+    ["stats", "--fail-if", "oldest>0"],
+    ["stats", "--prometheus"],
+    ["status", "L"],
+    ["log"],
+    ["show", "task-1"],
+    ["check"],
+)
 VERBS = (["init"], ["add", "x"], ["claim"], ["acquire", "lock"])
 
 
@@ -96,11 +106,18 @@ def test_a_board_that_was_seen_on_a_mount_is_not_made_beneath_it(
         assert done.returncode != 0, argv
         assert "mounted" in done.stderr, done.stderr
         assert list(mounted.iterdir()) == [], argv
+    for argv in READERS:
+        assert run(tmp_path, board, *argv).returncode == 1, argv
     board.mkdir()  # what a script may have made
     for argv in VERBS:
         done = run(tmp_path, board, *argv)
         assert done.returncode != 0, argv
         assert "a board was seen here on another mount (tmpfs" in done.stderr, done.stderr
+        assert list(board.iterdir()) == [], argv
+    for argv in READERS:  # an alarm must not be silent
+        done = run(tmp_path, board, *argv)
+        assert done.returncode == 1, (argv, done)
+        assert "a board was seen here on another mount" in done.stdout + done.stderr, (argv, done)
         assert list(board.iterdir()) == [], argv
     assert run(tmp_path, board, "init", "--unmounted").returncode == 0
     assert run(tmp_path, board, "add", "x").returncode == 0

@@ -16,8 +16,17 @@ if TYPE_CHECKING:
 
 
 def board_of(args: argparse.Namespace, *, create: bool = False) -> Board:
-    """The board that the command was pointed at."""
-    return open(place(args), create=create)
+    """The board that the command was pointed at.
+
+    Refused beneath a missing mount, by reading verbs as well: an alarm on the empty directory there
+    would stay silent.
+    """
+    board = open(place(args), create=create)
+    if not board.begun:
+        from dibs.board import not_lost
+
+        not_lost(board.path)
+    return board
 
 
 def place(args: argparse.Namespace) -> str:
