@@ -40,6 +40,9 @@ class Stat(NamedTuple):
 class Port(Protocol):
     """Every way in which dibs touches the disk, the clock and chance."""
 
+    read_only: bool
+    """Whether it was opened so that nothing of the board may be changed."""
+
     def names(self, folder: str) -> list[str]:
         """The names in a folder, in no order."""
 
@@ -109,6 +112,8 @@ _ODD = 0x9E3779B97F
 
 class Disk:
     """A directory on a real file system."""
+
+    read_only = False
 
     def __init__(self, root: str) -> None:
         self.root = root

@@ -13,6 +13,7 @@ from dibs.beside import Beside
 from dibs.clock import LOOKS, SECOND, WITNESS, Clock
 from dibs.disk import Port
 from dibs.errors import (
+    OPENED,
     READ_ONLY,
     BoardMissing,
     Changed,
@@ -124,6 +125,8 @@ class Store:
         """Make the folders that writing needs, and follow none that is a link; free after once."""
         if self._ready:
             return
+        if self.port.read_only:  # not by the folder that is missing: none may be
+            raise storage_error(OSError(errno.EROFS, OPENED))
         if not self._marked:
             self.begin()
         try:

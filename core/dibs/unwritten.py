@@ -13,6 +13,8 @@ from dibs.errors import OPENED
 class Unwritten(Disk):
     """A directory that is only read; of all its files the probe alone is touched, as a clock."""
 
+    read_only = True
+
     def create(self, path: str, data: bytes, sync: bool = False) -> None:
         if not path.startswith(PROBE):
             self._refuse(path)

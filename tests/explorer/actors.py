@@ -58,6 +58,8 @@ class Node:
 class SimPort:
     """`dibs.disk.Port` for one actor, and a few things that only a shell or a test does."""
 
+    read_only = False
+
     def __init__(self, name: str, host: str, script: list[tuple[Call, Any]]) -> None:
         self.name = name
         self.host = host

@@ -36,6 +36,8 @@ class Rest(NamedTuple):
 class Hand:
     """`dibs.disk.Port` without a scheduler: every call is done at once, every half in full."""
 
+    read_only = False
+
     keeps = True
 
     def __init__(self, world: SimWorld) -> None:
