@@ -154,7 +154,7 @@ def storage_error(error: OSError) -> StorageError:
     where = error.filename or "the board"
     text = error.strerror or str(error)
     if text == OPENED:
-        return ReadOnly(f"{where}: {text}: open it without `read_only` to change it")
+        return ReadOnly(f"{text}: open it without `read_only` to change it")
     if error.errno in READ_ONLY:
         return ReadOnly(f"{where}: {text}: this user or this mount cannot write here")
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
