@@ -24,7 +24,7 @@ from dibs.host import Host, Process, this_host
 from dibs.journal import last, unanswered
 from dibs.later import Later
 from dibs.names import AVAILABLE, Task
-from dibs.place import located, made
+from dibs.place import located, made, refuse_sticky
 from dibs.queue import Queue
 from dibs.settings import Settings, dump
 from dibs.store import PATIENCE, TOML, Store
@@ -80,7 +80,7 @@ def open(path: str | os.PathLike[str], *, create: bool = False, read_only: bool 
         not_lost(root)
         made(root)
     store = Store(unwritten.Unwritten(root) if read_only else Disk(root), this_host())
-    store.begin = lambda: not_lost(root)
+    store.begin = lambda: _may_begin(root)
     try:
         store.open()
         if create:
@@ -91,6 +91,13 @@ def open(path: str | os.PathLike[str], *, create: bool = False, read_only: bool 
         why = lost.why(root) if isinstance(error, BoardMissing) else ""
         raise type(error)(f"{root}: {why or error}") from None
     return Board(store, root)
+
+
+def _may_begin(root: str) -> None:
+    """Refuse to make a board where none can work; asked once, before its first folder."""
+    if not os.path.lexists(os.path.join(root, ".dibs")):  # else it was begun before
+        not_lost(root)
+        refuse_sticky(root)
 
 
 def not_lost(root: str) -> None:

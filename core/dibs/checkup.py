@@ -20,6 +20,7 @@ from dibs.facts import LOCK_BYTES, facts_of
 from dibs.findings import Finding
 from dibs.names import AVAILABLE, DONE, FAILED, FREE
 from dibs.obstacles import obstacles
+from dibs.place import STICKY
 from dibs.store import ASIDE, NEW, RECORDS
 from dibs.view import own_file
 
@@ -46,6 +47,7 @@ def check(store: Store) -> list[Finding]:
         store.ready()
     now = store.clock.now()
     found = [
+        *_sticky(store),
         *_strangers(store),
         *check_ids(store),
         *_stuck(store),
@@ -78,6 +80,16 @@ def repair(store: Store, findings: list[Finding]) -> list[Finding]:
         except OSError as error:
             left.append(finding._replace(text=str(storage_error(error))))
     return left
+
+
+def _sticky(store: Store) -> Iterator[Finding]:
+    """A board whose directory was made sticky later; a new one is refused there."""
+    if store.port.stat("").mode & STICKY:
+        yield Finding(
+            "sticky",
+            ".",
+            "users cannot claim or reap each other's tasks here: `chmod -t` the board",
+        )
 
 
 def _strangers(store: Store) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ import os
 
 from dibs.errors import BoardMissing, NotABoard
 
-_STICKY = 0o1000
+STICKY = 0o1000
 
 
 def located(path: str | os.PathLike[str]) -> str:
@@ -24,12 +24,20 @@ def made(root: str) -> None:
     """Make the directory where it is missing; refused where no board can work in it."""
     try:
         os.makedirs(root, exist_ok=True)
-        mode = os.stat(root).st_mode
     except FileExistsError:
         raise NotABoard(f"{root} is not a directory: give another path") from None
     except OSError as error:
         raise BoardMissing(f"{root} cannot be made: {error.strerror}") from error
-    if mode & _STICKY:
+    refuse_sticky(root)
+
+
+def refuse_sticky(root: str) -> None:
+    """Refuse to make a board of a directory in which users cannot move each other's files."""
+    try:
+        mode = os.stat(root).st_mode
+    except OSError as error:
+        raise BoardMissing(f"{root}: {error.strerror}") from error
+    if mode & STICKY:
         raise NotABoard(
             f"{root} is sticky, so nobody could move another user's task: chmod -t it, "
             "or use a folder of its own"

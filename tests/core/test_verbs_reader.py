@@ -191,6 +191,33 @@ def test_a_sticky_directory_is_refused_and_says_why(board_dir: Path) -> None:
     assert os.listdir(board_dir) == []
 
 
+@pytest.mark.parametrize("verb", ["add", "claim", "acquire", "reap", "check"])
+def test_no_verb_makes_a_board_of_a_sticky_directory(board_dir: Path, verb: str) -> None:
+    (board_dir / "x.available").touch()
+    board_dir.chmod(0o1777)
+    board = dibs.open(board_dir)
+    acts = {
+        "add": lambda: board.add("y"),
+        "acquire": lambda: board.acquire("door"),
+        "claim": board.claim,
+        "reap": board.reap,
+        "check": board.check,
+    }
+    with pytest.raises(dibs.NotABoard, match="sticky"):
+        acts[verb]()
+    assert os.listdir(board_dir) == ["x.available"]
+
+
+def test_a_board_that_became_sticky_goes_on_and_check_says_so(board_dir: Path) -> None:
+    dibs.open(board_dir).add("x")
+    board_dir.chmod(0o1777)
+    board = dibs.open(board_dir)
+    assert [finding.kind for finding in board.check()] == ["sticky"]
+    assert board.claim() is not None
+    board_dir.chmod(0o755)
+    assert board.check() == []
+
+
 def test_a_new_board_has_its_settings_written_out(tmp_path: Path) -> None:
     board = dibs.open(tmp_path / "a/b", create=True)
     assert board.settings == dibs.Settings()
