@@ -61,6 +61,10 @@ class Terms:
         self.metadata = names.check_metadata(metadata)
         self.process = store.host.holder(process) if process is not None else None
 
+    def keep_owner(self, owner: str) -> None:
+        """Claim as the owner of before; a folded one stays the same when folded again."""
+        self.owner, self.folded = owner, names.fold_owner(owner)
+
     def record(self, store: Store) -> Record:
         """What the claim's record will say."""
         return Record(
@@ -227,12 +231,10 @@ class Claim:
         if facts is None:
             raise self._lost(verb)
         if facts.expired(now):
-            self._leave_trace(verb)
-            raise Lost(
-                f"{self.name} expired {facts.age(now) - facts.ttl:.0f} s ago; stop, claim it anew",
-                self.name,
-                (self.task,),
-            )
+            self._leave_trace(verb, self.task.name)
+            past = f"{self.name}: the lease expired {facts.age(now) - facts.ttl:.0f} s ago: stop"
+            late = "" if self.task.state == HELD else ", or commit finished work with done"
+            raise Lost(past + late, self.name, (self.task,))
         return start + int(facts.ttl * SECOND) - max(0, now.fs - facts.beat)
 
     def _lost(self, verb: str = "beat") -> Stop:
@@ -257,11 +259,14 @@ class Claim:
                 return gone
         return Uncertain(f"{self.name}: {why}")
 
-    def _leave_trace(self, verb: str) -> None:
-        """Let operators see that a holder came back to a claim it had lost: once for each verb."""
+    def _leave_trace(self, verb: str, still: str = "") -> None:
+        """Let operators see that a holder came back to a claim it had lost: once for each verb.
+
+        `still` is the claim's name where it is there, and only the lease has expired.
+        """
         if verb not in self._refused:
             self._refused.add(verb)
-            self._store.journal.write("refused", self.id, self.name, "", self.record.owner, verb)
+            self._store.journal.write("refused", self.id, self.name, still, self.record.owner, verb)
 
 
 def take(

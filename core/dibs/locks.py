@@ -37,6 +37,11 @@ class Status(NamedTuple):
     remaining: float = 0.0
     """Seconds left of the lease; 0 once it has expired, whoever may still believe in it."""
 
+    @property
+    def expired(self) -> bool:
+        """Whether the lease is over: the next `acquire` takes it, once the expiry is proved."""
+        return self.held and self.age > self.ttl
+
 
 def acquire(store: Store, ident: str, terms: Terms, lease: str = "") -> Claim:
     """Get the lock, or raise `Held` with its holder.
@@ -78,18 +83,9 @@ def resume(store: Store, ident: str, terms: Terms, exact: str = "") -> Claim:
         old = attach(store, exact).task
         if ident and old.id != ident:
             raise BadName(f"{exact} is not a claim of {ident!a}")
-    elif not ident:
-        raise BadName("whose is it? `dibs ls owner=O` lists what O holds: give its id or its name")
+        terms.keep_owner(_kept_owner(store, old, terms))
     else:
-        held = [t for t in store.find(ident, ended=False) if t.live and t.claim and not t.take]
-        mine = [t for t in held if _owner(store, t) == terms.owner]
-        if not mine:
-            raise Changed(
-                f"{terms.owner!a} holds no claim of {ident!a}: claim it; {tell(held)}",
-                ident,
-                tuple(held),
-            )
-        old = only(ident, mine)
+        old = _own_of(store, ident, terms) if ident else _only_of(store, terms)
         facts = facts_of(store, old)
         if facts is not None and janitor.patience(store, facts, now) > 0:
             raise held_by(store, facts, f", or resume with its exact name {old.stem}")
@@ -98,6 +94,47 @@ def resume(store: Store, ident: str, terms: Terms, exact: str = "") -> Claim:
         raise store.changed(old.name, old.id, "somebody took it meanwhile, or the answer was lost")
     store.drop(f"{RECORDS}/{old.stem}")
     return claim
+
+
+def _kept_owner(store: Store, old: Task, terms: Terms) -> str:
+    """The owner that a claim stays with, when it is resumed by its exact name.
+
+    The name is the credential; another owner's text beside it is a mistake. A claim that was made
+    without an owner has its host's name instead, and takes the one that is given now.
+    """
+    record = record_of(store, old.stem)[0]
+    owner = record.owner if record and record.owner else old.owner
+    unnamed = record is not None and owner == record.host
+    if terms.named_owner not in (None, owner) and not unnamed and store.look(old.name):
+        raise BadName(
+            f"{old.stem} stays with {owner!a}: leave the owner out, or force-release the claim"
+        )
+    return terms.named_owner or owner
+
+
+def _own_of(store: Store, ident: str, terms: Terms) -> Task:
+    """The owner's claim of that id."""
+    held = [t for t in store.find(ident, ended=False) if t.live and t.claim and not t.take]
+    mine = [t for t in held if _owner(store, t) == terms.owner]
+    if not mine:
+        raise Changed(
+            f"{terms.owner!a} holds no claim of {ident!a}: claim it; {tell(held)}",
+            ident,
+            tuple(held),
+        )
+    return only(ident, mine)
+
+
+def _only_of(store: Store, terms: Terms) -> Task:
+    """The one claim that the named owner holds; neither an id nor a name was given."""
+    listed = "`dibs ls owner=O` lists what O holds: give its id or its name"
+    if terms.named_owner is None:
+        raise BadName(f"whose is it? {listed}")
+    alike = [t for t in store.live() if t.claim and not t.take and t.owner == terms.folded]
+    mine = [t for t in alike if _owner(store, t) == terms.owner]
+    if len(mine) != 1:
+        raise BadName(f"{terms.owner!a} holds {len(mine)} claims here, not one: {listed}")
+    return mine[0]
 
 
 def status(store: Store, ident: str) -> Status:

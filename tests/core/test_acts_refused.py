@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import dibs
+from dibs.cli.look import _event
 from tests.core.library import Fleet
 from tests.core.test_cli import Command
 from tests.core.tools import Place, settle
@@ -69,6 +70,22 @@ def test_who_comes_back_to_a_lease_that_has_ended_leaves_a_trace(place: Place, v
     with pytest.raises(dibs.Lost):
         getattr(place.board.attach(claim.name), verb)()
     assert [(e.src, e.reason) for e in traces(place.board)] == [(claim.name, verb)]
+
+
+@pytest.mark.parametrize("kind", ["task", "lock"])
+def test_an_expired_claim_that_no_one_took_is_not_said_to_be_lost(place: Place, kind: str) -> None:
+    place.board.add("x")
+    claim = place.board.claim(ttl=100) if kind == "task" else place.board.acquire("y", ttl=100)
+    assert claim is not None
+    place.world.advance(130)
+    with pytest.raises(dibs.Lost, match=r"the lease expired 30 s ago: stop") as caught:
+        place.board.attach(claim.name).verify()
+    assert ("commit finished work with done" in str(caught.value)) == (kind == "task")
+    (event,) = (e for e in place.board.history(claim.id) if e.verb == "refused")
+    assert f"{claim.name} lease expired before its verify" in _event(event)
+    assert event.dst == claim.task.name
+    if kind == "task":
+        place.board.attach(claim.name).done()
 
 
 @pytest.mark.parametrize("verb", ["beat", "verify"])

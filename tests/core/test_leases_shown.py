@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
@@ -77,3 +78,12 @@ def test_a_lease_can_be_released_by_force(command: Command) -> None:
     lease = told(command, "acquire", "door")["claim"]
     assert told(command, "force-release", lease, "--reason", "stuck")["state"] == "free"
     assert told(command, "renew", lease, code=5)["status"] == "lost"
+
+
+def test_the_status_of_an_expired_lease_is_stale_on_the_command_line(command: Command) -> None:
+    told(command, "acquire", "door", "--owner", "me", "--ttl", "1")
+    assert told(command, "status", "door")["expired"] is False
+    while not (now := told(command, "status", "door"))["expired"]:
+        time.sleep(0.05)
+    assert (now["status"], now["remaining"]) == ("held", 0)
+    assert command("status", "door").startswith("stale: its lease of 1s expired 0s ago, me on ")

@@ -24,6 +24,14 @@ def test_the_first_acquire_makes_the_lock(place: Place) -> None:
     assert status.age < 1
 
 
+def test_the_status_of_an_expired_lease_says_so(place: Place) -> None:
+    place.board.acquire("door", owner="me", ttl=50)
+    assert not place.board.status("door").expired
+    place.world.advance(51)
+    status = place.board.status("door")
+    assert (status.held, status.expired, status.remaining) == (True, True, 0)
+
+
 def test_a_released_lock_is_free_and_keeps_its_fence(place: Place) -> None:
     lease = place.board.acquire("door")
     assert lease.release().name == ".dibs/free/42d/door.f1"
@@ -331,6 +339,43 @@ def test_nobody_resumes_what_another_owner_holds(place: Place) -> None:
         place.board.resume("x", owner="you")
     with pytest.raises(dibs.Changed):
         place.board.resume("y", owner="me")
+
+
+@pytest.mark.parametrize("owner", ["you", "m"])
+def test_a_claim_stays_with_its_owner_though_its_exact_name_is_given(
+    place: Place, owner: str
+) -> None:
+    place.board.add("x")
+    claim = place.board.claim("x", owner="me")
+    assert claim is not None
+    with pytest.raises(dibs.BadName, match="stays with 'me': leave the owner out"):
+        place.board.resume("x", owner=owner, name=claim.name)
+    claim.verify()
+
+
+def test_whoever_knows_the_exact_name_resumes_it_for_its_owner(place: Place) -> None:
+    place.board.add("x")
+    claim = place.board.claim("x", owner="me & co")
+    assert claim is not None
+    again = place.another()[0].resume("", name=claim.name)
+    assert (again.fence, again.record.owner, again.task.owner) == (2, "me & co", claim.task.owner)
+
+
+def test_an_owner_without_a_name_resumes_its_only_claim(place: Place) -> None:
+    for ident in ("x", "y", "z"):
+        place.board.add(ident)
+    place.board.claim("x", owner="me", ttl=50)
+    place.board.claim("y", owner="you", ttl=50)
+    with pytest.raises(dibs.Held, match="exact name"):
+        place.board.resume("", owner="me")
+    place.world.advance(60)
+    again = place.board.resume("", owner="me")
+    assert (again.id, again.fence) == ("x", 2)
+    place.board.claim("z", owner="me")
+    with pytest.raises(dibs.BadName, match="'me' holds 2 claims here"):
+        place.board.resume("", owner="me")
+    with pytest.raises(dibs.BadName, match="'us' holds 0 claims here"):
+        place.board.resume("", owner="us")
 
 
 def test_resuming_needs_a_claim_of_that_very_id(place: Place) -> None:

@@ -146,7 +146,14 @@ def status(voice: Voice, args: argparse.Namespace) -> int:
         voice.result("free", {"status": "free", "id": args.id})
         return 0
     assert found.task is not None
-    words = f"held by {found.owner} on {found.host}, {age(found.remaining)} left of {found.ttl:g}s"
+    if found.expired:
+        ago = age(found.age - found.ttl)
+        words = (
+            f"stale: its lease of {found.ttl:g}s expired {ago} ago, {found.owner} on {found.host}"
+        )
+    else:
+        left = f"{age(found.remaining)} left of {found.ttl:g}s"
+        words = f"held by {found.owner} on {found.host}, {left}"
     voice.result(
         f"{words}  {found.task.stem}  {found.metadata}".rstrip(),
         {
@@ -159,6 +166,7 @@ def status(voice: Voice, args: argparse.Namespace) -> int:
             "age": round(found.age, 3),
             "ttl": found.ttl,
             "remaining": round(found.remaining, 3),
+            "expired": found.expired,
             "metadata": found.metadata,
         },
     )
@@ -190,7 +198,8 @@ def _event(event: Event) -> str:
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(event.at))
     what = f"{event.src or '-'} → {event.dst or '-'}"
     if event.verb == REFUSED:
-        what = f"{event.src} was lost before its {event.reason or 'holder came back'}"
+        cause = "lease expired" if event.dst else "was lost"
+        what = f"{event.src} {cause} before its {event.reason or 'holder came back'}"
         return f"{when} {event.verb:<13} {event.id}  {what}  {event.by}"
     if event.verb == INTENT:
         what += "  no outcome is told: it crashed, or is still at it"

@@ -219,7 +219,8 @@ def _not_done(event: Event, src: Task | None, dst: Task | None, began: float) ->
 
 def _refused(event: Event, src: Task | None, dst: Task | None, began: float) -> Story:
     old = read_any(f"{event.src}.claimed")
-    void = f", its claim #{old.fence} is void" if old else ""
+    fate = "'s lease had expired" if event.dst else " is void"
+    void = f", its claim #{old.fence}{fate}" if old else ""
     tried = _text(event.reason)
     rest = f"{_by(event)}{void}" + (f"; its {tried} was refused" if tried else "")
     return Story(GLYPHS["late"], "late", "came back:", rest)
