@@ -166,6 +166,48 @@ def test_an_upgrade_is_refused_while_anything_is_held(old: Path, scratch: Path) 
     Command(board)("upgrade")
 
 
+def test_expired_claims_are_upgraded_with_their_records_and_reaped(
+    old: Path, scratch: Path
+) -> None:
+    board = scratch / "old"
+    old_board(old, board)
+    command = Command(board)
+    claim = run_old(old, board, "claim", "wait", "--owner", "me", "--ttl", "1").stdout.strip()
+    lease = run_old(old, board, "acquire", "door", "--ttl", "500").stdout.strip()
+    told = command("upgrade", code=3)
+    assert f"{lease}.held" in told
+    assert "leases have expired" in told
+    record = board / ".dibs/claims" / lease
+    ago = record.stat().st_mtime - 501
+    os.utime(record, (ago, ago))
+    record = board / ".dibs/claims" / claim
+    os.utime(record, (ago, ago))
+    text = record.read_bytes()
+    assert command("upgrade").endswith("has format 2 now")
+    moved = board / ".dibs/records" / claim
+    assert (moved.read_bytes(), moved.stat().st_mtime) == (text, ago)
+    found = dibs.open(board)
+    states = {task.id: task.state for task in found.snapshot().tasks.values()}
+    assert (states["wait"], states["door"]) == ("claimed", "held")
+    assert found.find("wait")[0].name == f"{claim}.claimed"
+    (row,) = found.entries_of(found.find("wait"))
+    assert (row.state, row.owner, row.ttl) == ("stale", "me", 1)
+
+
+def test_a_claim_whose_process_has_ended_does_not_stop_an_upgrade(old: Path, scratch: Path) -> None:
+    board = scratch / "old"
+    old_board(old, board)
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as worker:
+        claim = run_old(old, board, "claim", "wait", "--pid", str(worker.pid)).stdout.strip()
+        command = Command(board)
+        assert f"{claim}.claimed" in command("upgrade", code=3)
+        worker.communicate(b"\n", timeout=PATIENCE)
+    command("upgrade")
+    assert claim.partition(".")[0] in command("reap")
+    (task,) = dibs.open(board).find("wait")
+    assert (task.state, task.attempts) == ("available", 1)
+
+
 @pytest.mark.parametrize("call", ["rename", "mkdir", "create", "rmdir"])
 def test_an_upgrade_that_was_stopped_goes_on(
     old: Path, scratch: Path, call: str, monkeypatch: pytest.MonkeyPatch

@@ -137,7 +137,7 @@ def _listed(args: argparse.Namespace) -> list[str]:
 
 
 def upgrade(voice: Voice, args: argparse.Namespace) -> int:
-    """Make a board of format 1 one of format 2, while nothing on it is held."""
+    """Make a board of format 1 one of format 2, while no claim on it is alive."""
     from dibs.settings import FORMAT
     from dibs.upgrading import upgrade
 
