@@ -36,7 +36,7 @@ MARGIN = 0.8
 """The part of a ttl after which an owner that could not beat has stopped."""
 
 
-FENCE_FULL = "its fence is as high as a name can hold: add the payload under another id"
+FENCE_FULL = "its fence is as high as a name can hold: use another id"
 STAYS = "it cannot be renamed; `dibs check` shows why, if the disk says it"
 STUCK = {errno.EPERM, errno.EBUSY, errno.ETXTBSY, errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP}
 """How a rename is refused for the sake of the one file that it names."""
@@ -279,7 +279,7 @@ def take(
     """
     if task.fence >= names.FENCE_MAX:
         raise Unclaimable(f"{task.name}: {FENCE_FULL}", task.name)
-    if task.state == AVAILABLE and not _fits(store, task):
+    if task.state in (AVAILABLE, FREE) and not _fits(store, task):
         return None
     if task.fence == 0 and task.state == AVAILABLE:
         adopt(store, task)

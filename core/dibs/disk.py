@@ -135,7 +135,9 @@ class Disk:
         full = self._prefix + path
         mode = os.lstat(full).st_mode
         if not modes.S_ISREG(mode):
-            return f"a task is a file, and this is {_KINDS.get(modes.S_IFMT(mode), 'none')}"
+            return (
+                f"only a file can be claimed, and this is {_KINDS.get(modes.S_IFMT(mode), 'none')}"
+            )
         if mode & 0o444 == 0o444 or os.access(full, os.R_OK, effective_ids=_EFFECTIVE):
             return ""
         return "this user cannot read it"

@@ -207,15 +207,21 @@ def _find(store: Store, ident: str, lost: Collection[str] = ()) -> Task | None:
 
     The board itself is not listed, so None does not say that there is none. A free name that was
     lost never returns, though a listing that some client remembers may still show it.
+
+    A free name beside a holder is a copy, so the holder is looked for first. The free names are
+    listed after it has left: then its own name is among them, and a copy shows as a double.
     """
-    free = [task for task in store.free(ident) if task.name not in lost]
-    if free:
-        return free[-1]
+    store.check_folder(names.free_folder(ident))
     begin = f"{names.escape(ident)}."
     stems = [stem for stem in store.ended(RECORDS) if stem.startswith(begin)]
     held = [task for stem in stems if (task := names.read(f"{stem}.{HELD}")) is not None]
     held = [task for task in held if task.id == ident and store.look(task.name)]
-    return only(ident, held) if held else None
+    if held:
+        return only(ident, held)
+    free = [task for task in store.free(ident) if task.name not in lost]
+    if len(free) > 1:  # the listing doubles what goes round meanwhile
+        free = list(store.confirmed(free))
+    return only(ident, free) if free else None
 
 
 def _publish(store: Store, ident: str) -> Task | None:

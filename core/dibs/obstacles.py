@@ -30,12 +30,11 @@ _STICKY = 0o1000
 
 
 def obstacles(store: Store) -> Iterator[tuple[Task, str]]:
-    """The waiting tasks that this user cannot claim, each with the reason; a look for each."""
+    """The tasks and free locks that this user cannot claim, each with the reason."""
     look = _looker(store)
-    for name in store.listing():
-        if not name.endswith(f".{AVAILABLE}"):
-            continue
-        task = names.read(name)
+    waiting = (name for name in store.listing() if name.endswith(f".{AVAILABLE}"))
+    for name in (*waiting, *store.all_free()):
+        task = names.read_any(name)
         if task is None:
             continue
         try:

@@ -91,7 +91,7 @@ class Store:
             raise NotABoard("not a directory: give the directory that holds the tasks") from None
         except OSError as error:
             raise storage_error(error) from error
-        self._there = {folder for folder in FOLDERS if self._check(folder)}
+        self._there = {folder for folder in FOLDERS if self.check_folder(folder)}
         self._marked = self._has_mark()
         try:
             self.settings = load(self.port.read(TOML, TOML_BYTES + 1)[0])
@@ -107,7 +107,7 @@ class Store:
         """Whether the file is there that makes it a board, as far as this process has seen."""
         return self._marked
 
-    def _check(self, folder: str) -> bool:
+    def check_folder(self, folder: str) -> bool:
         """Whether a folder is there; refused where it is anything else."""
         try:
             own = self.port.stat(folder).folder
@@ -229,7 +229,7 @@ class Store:
         """
         until = until or self.port.boottime() + PATIENCE
         if dst.startswith(FREE_FOLDER):
-            self._check(dst.rpartition("/")[0])
+            self.check_folder(dst.rpartition("/")[0])
         landed = not keep
         while True:
             try:
@@ -419,7 +419,7 @@ class Store:
     def free(self, ident: str) -> list[Task]:
         """A lock's name while nobody holds it; more than one are copies, the highest fence last."""
         folder, begin = names.free_folder(ident), f"{names.escape(ident)}.f"
-        self._check(folder)
+        self.check_folder(folder)
         paths = [f"{folder}/{name}" for name in self.ended(folder) if name.startswith(begin)]
         return sorted((t for t in map(names.read_free, paths) if t is not None), key=_fence)
 

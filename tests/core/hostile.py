@@ -250,7 +250,9 @@ class Den:
         wrong = in_child(self.run_cli if commands else self.run, uid=uid)
         if self.canary() != beside:
             wrong.append(f"outside the board: {beside} became {self.canary()}")
-        lost = before - self.payloads(".dibs/new") - finished
+        # What was released in a lock's place is free, and nobody acquires it.
+        free = [f".dibs/free/{sub}" for sub in os.listdir(self.path / ".dibs/free")]
+        lost = before - self.payloads(".dibs/new", *free) - finished
         if commands:
             lost -= {face for face in lost if face[1] == "payload of mine"}
         return wrong + [f"lost {face}" for face in sorted(lost)]

@@ -120,13 +120,68 @@ def test_a_free_name_on_the_board_itself_is_acquired(place: Place) -> None:
     assert lease.release().name == ".dibs/free/42d/door.f8"
 
 
-def test_of_copies_of_a_free_lock_the_highest_fence_counts(place: Place) -> None:
+def test_of_several_copies_of_a_free_lock_none_is_acquired(place: Place) -> None:
+    """Whoever came second would take the copy that is left while the first holds the lock."""
     for _ in range(3):
         place.board.acquire("door").release()
     for fence in (1, 2):
         (place.path / f".dibs/free/42d/door.f{fence}").touch()
-    assert place.board.acquire("door").fence == 4
+    with pytest.raises(dibs.Exists, match=r"door\.f1 .*door\.f2 .*door\.f3 "):
+        place.board.acquire("door")
     assert "double" in [finding.kind for finding in place.board.check()]
+    for fence in (1, 2):
+        (place.path / f".dibs/free/42d/door.f{fence}").unlink()
+    assert place.board.acquire("door").fence == 4
+
+
+@pytest.mark.parametrize("fence", [0, 1, 7])
+def test_a_free_copy_beside_a_holder_is_not_acquired(place: Place, fence: int) -> None:
+    lease = place.board.acquire("door", owner="me")
+    (place.path / f".dibs/free/42d/door{f'.f{fence}' if fence else '.f0'}").touch()
+    with pytest.raises(dibs.Held) as caught:
+        place.another()[0].acquire("door", owner="you")
+    assert caught.value.task == lease.task
+    assert place.board.status("door").owner == "me"
+    assert "double" in [finding.kind for finding in place.board.check()]
+    lease.verify()
+
+
+def test_a_backup_over_a_live_board_gives_a_held_lock_to_no_one_else(place: Place) -> None:
+    place.board.acquire("door").release()
+    backup = place.path.parent / "backup"
+    shutil.copytree(place.path, backup)
+    lease = place.board.acquire("door", owner="me")
+    shutil.copytree(backup, place.path, dirs_exist_ok=True)
+    with pytest.raises(dibs.Held):
+        place.another()[0].acquire("door", owner="you")
+    lease.release()
+    with pytest.raises(dibs.Exists, match="two names"):
+        place.board.acquire("door")
+
+
+@pytest.mark.parametrize("kind", ["fifo", "link", "folder"])
+def test_only_a_regular_file_is_acquired(place: Place, kind: str) -> None:
+    path = place.path / place.board.acquire("door").release().name
+    path.unlink()
+    if kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "link":
+        path.symlink_to("nowhere")
+    else:
+        path.mkdir()
+    with pytest.raises(dibs.Unclaimable, match="only a file"):
+        place.board.acquire("door")
+    assert path.name in [p.name for p in path.parent.iterdir()]
+    (finding,) = place.board.check()
+    assert (finding.kind, finding.name) == ("stuck", f".dibs/free/42d/{path.name}")
+
+
+def test_a_lock_at_the_highest_fence_asks_for_another_id(place: Place) -> None:
+    path = place.path / place.board.acquire("door").release().name
+    path.rename(path.with_name(f"door.f{names.FENCE_MAX}"))
+    with pytest.raises(dibs.Unclaimable, match="use another id"):
+        place.board.acquire("door")
+    assert [finding.kind for finding in place.board.check()] == ["stuck"]
 
 
 def test_a_lock_whose_folder_is_a_link_is_not_followed(place: Place) -> None:

@@ -141,4 +141,16 @@ MUTANTS: list[Mutant] = [
             "        return None\n    if not found:\n",
         ),
     ),
+    mutant(
+        "a free lock is acquired without a look for its holder",
+        "A copy of the free name lies beside the holder, and two hold the lock.",
+        scenes.COPIED,
+        ("locks:_find", "    if held:\n", "    if held and not store.free(ident):\n"),
+    ),
+    mutant(
+        "of several copies of a free lock the highest is acquired",
+        "The next to come takes the copy that is left.",
+        (scenes.COPIES, scenes.COPIED),
+        ("locks:_find", "only(ident, free) if free", "free[-1] if free"),
+    ),
 ]

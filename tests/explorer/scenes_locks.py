@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dibs import locks, names
+from dibs.errors import Exists, Held
 
 from .desk import SETTINGS, Desk, Options, board, claimed
 from .scenario import Faults
@@ -67,6 +68,19 @@ def _unrecorded(world: SimWorld) -> None:
     board(world)
     world.put(KNOWN, KNOWN_TEXT)
     world.put(f"{LEASE}.held", b"", age=100)
+
+
+def _copied(world: SimWorld) -> None:
+    """A free name that was made by hand beside a holder."""
+    _known(world)
+    world.folders(names.free_folder("l"))
+    world.put(names.waiting_name("l", names.Stamp(10), names.FREE), b"")
+
+
+def _copies(world: SimWorld) -> None:
+    """A free lock and an older copy of its name."""
+    _free(world)
+    world.put(names.waiting_name("l", names.Stamp(3), names.FREE), b"")
 
 
 def _releases(desk: Desk) -> None:
@@ -160,4 +174,48 @@ TURNS = scene(
     locks=("l",),
     mode="bounded",
 )
-SCENARIOS = [FIRST, ADDER_DIED, SAME_TEXT, LIMIT, RELEASED, UNRECORDED, TURNS, FIRST_THREE]
+
+
+def refused(desk: Desk) -> str:
+    try:
+        acquires(release=False)(desk)
+    except (Exists, Held):
+        return "refused"
+    return "done"
+
+
+COPIED = scene(
+    "a copy of a free lock beside its holder",
+    _copied,
+    [Part("ann", _releases), Part("bob", refused), Part("cyd", refused)],
+    Faults(crashes=1, lost=1, total=1),
+    payloads=(),
+    doubled=("l",),
+    locks=("l",),
+    mode="bounded",
+)
+COPIES = scene(
+    "two copies of a free lock",
+    _copies,
+    [Part("bob", refused), Part("cyd", refused)],
+    Faults(crashes=1, lost=1, total=1),
+    payloads=(),
+    doubled=("l",),
+    unclaimable=True,
+    locks=("l",),
+    mode="bounded",
+)
+SCENARIOS = [
+    *(
+        FIRST,
+        COPIED,
+        COPIES,
+        ADDER_DIED,
+        SAME_TEXT,
+        LIMIT,
+        RELEASED,
+        UNRECORDED,
+        TURNS,
+        FIRST_THREE,
+    ),
+]
