@@ -6,6 +6,7 @@ import time
 from collections import deque
 
 _SETTLED = 0.7
+_SEEN = 0.15
 _BURST = 0.015
 _MANY = 3
 _WITHIN = 0.08
@@ -37,3 +38,11 @@ class Hands:
 def settled(moved_at: float) -> bool:
     """Whether the row has stood still long enough to be meant."""
     return time.monotonic() - moved_at >= _SETTLED
+
+
+def shown(since: float) -> float:
+    """A row shown since then, as `settled` counts it: the operator looks for it where it came.
+
+    It came by a key of the operator, not by a change of the board, so it needs less time.
+    """
+    return since + _SEEN - _SETTLED

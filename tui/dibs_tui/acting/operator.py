@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dibs.names import read_any
 from dibs_tui.acting.doing import Outcome
-from dibs_tui.acting.hands import settled
+from dibs_tui.acting.hands import settled, shown
 from dibs_tui.acting.plan import ACTS, Act, Sight, fitting
 from dibs_tui.commands import BY_ID, Command
 from dibs_tui.text import clean
@@ -146,7 +146,7 @@ class Operator:
         task = table.cursor_task
         if task is None:
             return (), "there is no task under the cursor"
-        if not settled(table.moved_at):
+        if not settled(max(table.moved_at, shown(table.shown_since()))):
             return (), "row moved — look again"
         if table.painted_at_cursor() != task.name:
             return (), "row changed — look again"
@@ -158,7 +158,7 @@ class Operator:
         tasks = found.cursor_tasks if found is not None else ()
         if found is None or not tasks:
             return (), "there is no task under the cursor"
-        if not settled(found.moved_at):
+        if not settled(max(found.moved_at, shown(found.shown_since()))):
             return (), "row moved — look again"
         return tuple(self._sight(task) for task in sorted(tasks, key=lambda t: t.id)), None
 

@@ -19,7 +19,7 @@ from dibs_tui.aside import aside
 from dibs_tui.screens.own import Own
 from dibs_tui.text import clean
 
-DEAF = 0.4
+DEAF = 0.2
 """Seconds after it opened in which no key confirms: the keys of a burst were meant elsewhere."""
 
 

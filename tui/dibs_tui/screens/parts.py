@@ -54,6 +54,8 @@ class Parts:
         """Show the lists and the side that belong to the view."""
         screen = self.screen
         for name, widget in self._lists.items():
+            if name in panels and not widget.display:
+                widget.open()
             widget.display = name in panels
         pane = screen.dibs.pane and screen.size.width >= 80
         feed = not pane and beside(screen.view, screen.size.width)

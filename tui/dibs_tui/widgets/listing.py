@@ -56,8 +56,8 @@ class Shown(Window, Generic[Row], inherit_bindings=False):
         self._still_until = 0.0
         self._paused = False
         self._due = 0.0
-        self.moved_at = 0.0
-        """When the row under the cursor last moved or changed, and not by hand."""
+        self._own_view = False
+        """Whether a key has just brought this list into view."""
         self._title = ""
         self._line = 0
         self._rows: Sequence[tuple[str, Row]] = ()
@@ -149,6 +149,16 @@ class Shown(Window, Generic[Row], inherit_bindings=False):
 
     # What there is
 
+    def open(self) -> None:
+        """A key brings it into view: what it lists by now did not move under the cursor."""
+        self._own_view = True
+        self.moved_at = self._due = 0.0
+        self._since.clear()
+
+    def shown_since(self) -> float:
+        """Since when the row under the cursor is shown where it is; infinity while it is not."""
+        return self._shown_since(self._line - int(self.scroll_y), self.cursor_key)
+
     def show(self) -> None:
         """Take over what there is by now, and paint the lines that read differently."""
         now = time.monotonic()
@@ -156,8 +166,9 @@ class Shown(Window, Generic[Row], inherit_bindings=False):
             start = time.thread_time()
             under = self.cursor_key, self._line - int(self.scroll_y)
             self._take(self.rows())
-            if under != (self.cursor_key, self._line - int(self.scroll_y)):
+            if under != (self.cursor_key, self._line - int(self.scroll_y)) and not self._own_view:
                 self.moved_at = now
+            self._own_view = False
             self._due = now + max(self.EVERY, _SPARE * (time.thread_time() - start))
             self._entitle(self.title())
         self.repaint_changed()
@@ -255,6 +266,8 @@ class Shown(Window, Generic[Row], inherit_bindings=False):
         """One line of the screen."""
         width = self._width
         self._shown[y] = cursor, parts = self._line_at(y, width)
+        number = int(self.scroll_y) + y
+        self._shows(y, self._rows[number][0] if number < len(self._rows) else "")
         segments = [Segment(text, self.look("cursor" if cursor else look)) for text, look in parts]
         strip, base = Strip(segments), self.look("cursor" if cursor else "text")
         if strip.cell_length > width > 0:

@@ -78,12 +78,14 @@ class Rows(Window, inherit_bindings=False):
         roll = self._roll()
         if number >= len(roll):
             self.painted.pop(y, None)
+            self._since.pop(y, None)
             self._shown[y] = ()
             return Strip([Segment(" " * width, self._style("table--text"))], width)
         task = roll[number]
         read = self._fresh.pop((y, task.name, self.columns, width), None) or self._read(task)
         cells, look = self._shown[y] = read
         self.painted[y] = task.name
+        self._shows(y, task.name)
         return strip(self._style, self.columns, cells, look, width)
 
     def _read(self, task: Task) -> tuple[tuple[str, ...], Look]:

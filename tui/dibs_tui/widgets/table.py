@@ -30,8 +30,6 @@ class TaskTable(Rows, inherit_bindings=False):
         self.test: Test | None = None
         self.marks: dict[str, Task] = {}
         """The marked tasks by the exact name that was on the screen."""
-        self.moved_at = 0.0
-        """When the line under the cursor last moved or changed, and not by hand."""
         self._under: tuple[object, ...] = ()
         self._paused = False
         self._still = still
@@ -103,6 +101,9 @@ class TaskTable(Rows, inherit_bindings=False):
         if self._listing is not None:
             self._model.close(self._listing)
             self._listing = None
+        self.painted.clear()
+        self._since.clear()
+        self._under, self.moved_at = (), 0.0
 
     def _opened(self) -> Listing:
         if self._listing is None:
@@ -159,12 +160,20 @@ class TaskTable(Rows, inherit_bindings=False):
         task = self._cursor.task
         under = (task, self._model.state_of(task) if task else "", self._cursor.line, self.scroll_y)
         if under != self._under:
+            # What no frame has shown yet was not under the operator's cursor: it came by a key.
+            by_hand = by_hand or not self._under or (self._under[0] is not None and not self._since)
             self._under = under
             self.moved_at = 0.0 if by_hand else time.monotonic()
 
     def painted_at_cursor(self) -> str:
         """The exact name that is painted where the cursor stands."""
         return self.painted.get(HEADER + self._cursor.line - int(self.scroll_y), "")
+
+    def shown_since(self) -> float:
+        """Since when the row under the cursor is shown where it is; infinity while it is not."""
+        task = self._cursor.task
+        y = HEADER + self._cursor.line - int(self.scroll_y)
+        return self._shown_since(y, task.name if task is not None else "")
 
     _shown_at = 0
 

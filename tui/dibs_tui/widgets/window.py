@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from typing import Any
 
 from rich.style import Style
@@ -20,6 +22,20 @@ class Window(ScrollView, can_focus=True, inherit_bindings=False):
         self._styles: dict[str, Style] = {}
         self._shown: dict[int, Any] = {}
         """What was painted on each line, to know when it has to be painted anew."""
+        self.moved_at = 0.0
+        """When the row under the cursor last moved or changed, and not by hand."""
+        self._since: dict[int, tuple[str, float]] = {}
+        """Which row each line of the window shows, and since when."""
+
+    def _shows(self, y: int, key: str) -> None:
+        """A line of the window is painted with this row."""
+        if self._since.get(y, ("", 0.0))[0] != key:
+            self._since[y] = key, time.monotonic()
+
+    def _shown_since(self, y: int, key: str) -> float:
+        """Since when that line shows this row; infinity while it does not."""
+        found, since = self._since.get(y, ("", math.inf))
+        return since if found == key else math.inf
 
     def repaint_changed(self) -> None:
         """Paint the lines anew that read or look differently by now, and no other."""
