@@ -251,7 +251,7 @@ class Den:
         if self.canary() != beside:
             wrong.append(f"outside the board: {beside} became {self.canary()}")
         # What was released in a lock's place is free, and nobody acquires it.
-        free = [f".dibs/free/{sub}" for sub in os.listdir(self.path / ".dibs/free")]
+        free = [f".dibs/free/{sub.name}" for sub in _entries(self.path / ".dibs/free")]
         lost = before - self.payloads(".dibs/new", *free) - finished
         if commands:
             lost -= {face for face in lost if face[1] == "payload of mine"}
