@@ -130,3 +130,22 @@ def test_run_goes_on_working_when_nobody_reads_how_its_claims_end(either: Comman
     os.close(writable)
     assert process.communicate(timeout=PATIENCE)[1] == b""
     assert (process.returncode, board.snapshot().counts()["done"]) == (0, 2)
+
+
+@pytest.mark.parametrize("verb", [["claim"], ["claim", "a"], ["acquire", "door"]])
+def test_nothing_is_claimed_where_standard_output_is_closed(
+    command: Command, verb: list[str]
+) -> None:
+    line = [sys.executable, "-m", "dibs", "-d", str(command.path), *verb]
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&-', "sh", *line],
+        env=command.env,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1), done
+    assert "standard output is closed" in done.stderr
+    assert [task.name for task in dibs.open(command.path).snapshot().tasks.values()] == [
+        "a.available"
+    ]

@@ -77,6 +77,10 @@ def mute(fd: int) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), fd)
 
 
+closed: list[int] = []
+"""The standard streams that the caller had closed."""
+
+
 def open_stdio() -> None:
     """Put nothing in the place of a standard stream that is closed, lest another file take it."""
     if None not in (sys.stdin, sys.stdout, sys.stderr):
@@ -85,6 +89,7 @@ def open_stdio() -> None:
         try:
             os.fstat(fd)
         except OSError:
+            closed.append(fd)
             os.open(os.devnull, os.O_RDWR)
     sys.stdin = sys.stdin or os.fdopen(0)
     sys.stdout = sys.stdout or os.fdopen(1, "w")

@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from dibs.cli.boards import board_of, say_claim, say_task
+from dibs.errors import StorageError
 
 if TYPE_CHECKING:
     from dibs.board import Board
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 def claim(voice: Voice, args: argparse.Namespace) -> int:
     """Take the next task or that one, at once or when there is one."""
+    _refuse_unheard()
     board = board_of(args)
     terms = _terms(board, args)
     if args.resume is not None:
@@ -31,6 +33,7 @@ def claim(voice: Voice, args: argparse.Namespace) -> int:
 
 def acquire(voice: Voice, args: argparse.Namespace) -> int:
     """Get a named lease, or tell who has it."""
+    _refuse_unheard()
     board = board_of(args)
     terms = _terms(board, args)
     if args.resume is not None:
@@ -39,6 +42,14 @@ def acquire(voice: Voice, args: argparse.Namespace) -> int:
     assert found is not None
     say_claim(voice, "acquired", found)
     return 0
+
+
+def _refuse_unheard() -> None:
+    """Claim nothing where its name would go nowhere, as no one could finish it then."""
+    from dibs.cli import closed
+
+    if 1 in closed:
+        raise StorageError("standard output is closed, so a claim's name would be lost: open it")
 
 
 def _resumed(voice: Voice, board: Board, args: argparse.Namespace, terms: dict[str, Any]) -> int:
