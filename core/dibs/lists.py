@@ -35,7 +35,25 @@ def resolve(store: Store, text: str) -> list[Resolved]:
     lines = dict.fromkeys(line.strip(" \t\r") for line in text.removeprefix("\ufeff").split("\n"))
     given = [line for line in lines if line and not line.startswith("#")]
     found = _by_id(store, {line for line in given if not _exact(line)})
-    return [_of_id(line, found[line]) if line in found else Resolved(line, line) for line in given]
+    each = [_of_id(line, found[line]) if line in found else Resolved(line, line) for line in given]
+    first: dict[str, Resolved] = {}
+    for line in each:
+        first.setdefault(_claim(line), line)
+    return [_once(line, first[_claim(line)]) for line in each]
+
+
+def _claim(line: Resolved) -> str:
+    """What two lines share that stand for one task, in whichever folder it is given."""
+    return line.name.rpartition("/")[2]
+
+
+def _once(line: Resolved, first: Resolved) -> Resolved:
+    """The line itself, or why there is nothing more to do for one that repeats another."""
+    tasks = [t for t in map(names.read_any, (line.name, first.name)) if t is not None]
+    if not line.name or line is first or not tasks:
+        return line
+    why = f"it is the same task as {first.given!a}, further up in the list"
+    return Resolved(line.given, why=why, now=tuple(tasks[:1]))
 
 
 def _exact(text: str) -> bool:

@@ -238,3 +238,40 @@ def test_an_event_is_signed_with_the_terminal_where_there_is_one(tmp_path: Path)
     assert json.loads(told.stdout)["by"].endswith(f" {os.ttyname(slave).removeprefix('/dev/')}")
     os.close(master)
     os.close(slave)
+
+
+def test_an_id_that_exists_does_not_keep_the_others_from_being_added(scratch: Path) -> None:
+    command = Command(scratch / "board")
+    command("init")
+    command("add", "a1")
+    done = command.run("add", "zz0", "a1", "zz1")
+    assert done.returncode == 3
+    assert done.stdout.split() == [b"zz0.available", b"zz1.available"]
+    assert done.stderr.count(b"\n") == 1
+    assert b"a1" in done.stderr
+    done = command.run("add", "n1", "a1", "n2", "--json")
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(row["status"], row["id"]) for row in rows] == [
+        ("added", "n1"),
+        ("exists", "a1"),
+        ("added", "n2"),
+    ]
+    done = command.run("add", "m1", "m2", "--max-waiting", "1")
+    assert done.returncode == 3
+    assert [name in done.stderr for name in (b"m1", b"m2")] == [True, True]
+
+
+def test_a_name_after_its_id_in_a_list_is_called_a_repeat(scratch: Path) -> None:
+    command = Command(scratch / "board")
+    command("init")
+    command("add", "x", "y")
+    parked = command("park", "x.available", "--reason", "why")
+    listed = scratch / "list"
+    bare = parked.partition("/")[2]
+    for lines in (f"{parked}\nx\n{bare}\n", f"{bare}\n{parked}\nx\n"):
+        listed.write_text(lines)
+        done = command.run("requeue", "--from", str(listed), "--dry-run")
+        told = done.stdout.decode().splitlines()
+        assert [line.split()[0] for line in told] == ["would-requeue", "refused", "refused"]
+        assert ["the same task as" in line for line in told] == [False, True, True]
+        assert done.returncode == 3

@@ -7,7 +7,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from dibs.cli.boards import board_of, place, say_task
-from dibs.errors import BadName, Refused
+from dibs.errors import BadName, DibsError, Exists, Refused
+from dibs.names import escape
 
 if TYPE_CHECKING:
     from dibs.cli.say import Voice
@@ -42,13 +43,35 @@ def add(voice: Voice, args: argparse.Namespace) -> int:
     board = board_of(args)
     payload = content(args.file) if args.file is not None else b""
     for ident in args.id:
-        if args.max_waiting is not None and not board.room(args.max_waiting - 1, args.wait):
-            raise Refused(
-                f"{args.max_waiting} or more tasks wait already; {ident!a} was not added: "
-                "try again later, or give --wait"
-            )
-        say_task(voice, "added", board.add(ident, payload, priority=args.priority))
-    return 0
+        escape(ident)  # nothing is added where one of them is no id
+    kept = 0
+    for number, ident in enumerate(args.id):
+        try:
+            if args.max_waiting is not None and not board.room(args.max_waiting - 1, args.wait):
+                raise Refused(
+                    f"{args.max_waiting} or more tasks wait already; {ident!a} was not added: "
+                    "try again later, or give --wait"
+                )
+            say_task(voice, "added", board.add(ident, payload, priority=args.priority))
+        except Exists as error:
+            if len(args.id) == 1:
+                raise
+            kept += 1
+            _say_refused(voice, ident, error)
+        except DibsError:
+            for other in args.id[number + 1 :]:
+                _say_refused(voice, other, Refused(f"{other!a} was not added: not tried"))
+            raise
+    return 3 if kept else 0
+
+
+def _say_refused(voice: Voice, ident: str, error: DibsError) -> None:
+    """One of several that was not added."""
+    from dibs.cli.refusal import fields
+
+    if voice.json:
+        voice.result("", fields(error) | {"id": ident})
+    voice.words(str(error))
 
 
 def content(file: str) -> bytes:
