@@ -111,7 +111,7 @@ def test_status_of_a_lease(command: Command) -> None:
     one(command, "acquire", "door")
     held = one(command, "status", "door")
     assert set(held) == {"status", "id", "claim", "owner", "host", "fence", "age", "ttl",
-                         "remaining", "metadata"}  # fmt: skip
+                         "remaining", "expired", "metadata"}  # fmt: skip
 
 
 def test_the_operators_acts_tell_what_became_of_it(command: Command) -> None:
