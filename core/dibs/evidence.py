@@ -143,7 +143,11 @@ def _elsewhere(host: Host, process: Process) -> str:
     if process.host != host.name:
         return f"the host {process.host}, and this is {host.name}"
     if process.boot != host.boot or not process.boot:
-        return f"another boot of this host, {process.boot[:8] or 'unnamed'} and not {host.boot[:8]}"
+        boots = f"{process.boot[:8] or 'unnamed'} and not {host.boot[:8]}"
+        if process.boot[:36] == host.boot[:36]:  # what differs is the target of ns/time
+            spaces = f"{process.boot[36:][:40] or 'unnamed'} and not {host.boot[36:] or 'unnamed'}"
+            return f"another time namespace of this boot, {spaces}"
+        return f"another boot of this host, {boots}"
     if process.pidns != host.pidns:
         return f"another pid namespace of this host, {process.pidns[:40]} and not {host.pidns}"
     return ""

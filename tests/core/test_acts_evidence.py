@@ -137,6 +137,21 @@ def test_a_number_that_another_process_has_by_now_proves_the_end(place: Place) -
     assert "that number is another process's now" in proof(found, "process").text
 
 
+def test_a_process_of_another_time_namespace_is_said_to_be_of_that(place: Place) -> None:
+    host = dibs.this_host()
+    if not host.boot:
+        pytest.skip("A TIME NAMESPACE WAS NOT NAMED: /proc hides the boot id")
+    elsewhere = host._replace(boot=f"{host.boot[:36]}time:[42]")
+    process = host.process(os.getpid())
+    assert process is not None
+    board, _ = place.another(elsewhere)
+    board.add("x")
+    claim = board.claim("x", process=process._replace(boot=elsewhere.boot))
+    assert claim is not None
+    text = proof(place.board.evidence(claim.task), "process").text
+    assert text.endswith(f"another time namespace of this boot, time:[42] and not {host.boot[36:]}")
+
+
 @pytest.mark.parametrize(
     ("field", "words"),
     [
