@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from dibs import adding, janitor, looks, names
 from dibs.checkup_ids import check_ids
-from dibs.clock import LOOKS, SECOND, WITNESS, from_the_future
+from dibs.clock import LOOKS, SECOND, WITNESS, Sample, from_the_future
 from dibs.errors import DibsError, ReadOnly, storage_error
 from dibs.facts import LOCK_BYTES, facts_of
 from dibs.findings import Finding
@@ -25,7 +25,6 @@ from dibs.store import ASIDE, NEW, RECORDS
 from dibs.view import own_file
 
 if TYPE_CHECKING:
-    from dibs.clock import Sample
     from dibs.disk import Stat
     from dibs.store import Store
 
@@ -43,9 +42,12 @@ _match_hidden = re.compile(r"\.(?:nfs|fuse_hidden)[0-9a-f]+").fullmatch
 
 def check(store: Store) -> list[Finding]:
     """Everything that is half done, doubled, foul or nobody's."""
-    with suppress(ReadOnly):  # who may only look can tell as much
-        store.ready()
-    now = store.clock.now()
+    begun = store.look(".dibs") is not False
+    if begun:  # a plain directory is not made a board by a look
+        with suppress(ReadOnly):  # who may only look can tell as much
+            store.ready()
+    judged = begun or next(store.live(), None) is not None
+    now = store.clock.now() if judged else Sample(store.port.stat("").mtime, store.port.boottime())
     found = [
         *_sticky(store),
         *_strangers(store),
@@ -58,6 +60,8 @@ def check(store: Store) -> list[Finding]:
         *_witnesses(store, now),
         *_torn(store),
     ]
+    if not begun:
+        return found
     store.clock.settle()
     looks.sweep(store, store.ended(LOOKS), {task.stem for task in store.live()})
     return found

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from dibs.clock import SECOND
+from dibs.clock import SECOND, Sample
 from dibs.facts import facts_of
 from dibs.janitor import dead
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
 
-    from dibs.clock import Sample
     from dibs.facts import Facts
     from dibs.names import Task
     from dibs.store import Store
@@ -99,6 +98,7 @@ def entries_of(store: Store, tasks: Iterable[Task]) -> list[Entry]:
     found = []
     for task in tasks:
         facts = facts_of(store, task) if task.live else None
-        now = store.clock.now_or_newest(facts.beat if facts else 0)[0]
+        # Only a claim has an age to judge: a look at any other task writes nothing.
+        now = store.clock.now_or_newest(facts.beat)[0] if facts else Sample(0, 0)
         found.append(entry(task, facts, now, dead=facts is not None and dead(store, facts)))
     return found

@@ -13,7 +13,7 @@ from functools import partial
 from typing import NamedTuple
 
 from dibs.adding import DRAFT_AGE
-from dibs.clock import SECOND
+from dibs.clock import SECOND, Sample
 from dibs.disk import RECORD_BYTES, Disk
 from dibs.errors import StorageError
 from dibs.findings import Finding
@@ -105,8 +105,9 @@ def findings(store: Store, root: str) -> list[Finding]:
 
 def left_over(store: Store) -> Iterator[str]:
     """The folders of trials whose prober is gone for sure, or that are older than any can be."""
-    now = store.clock.now()
-    for name in filter(_is_trial, store.ended(".dibs")):
+    trials = [*filter(_is_trial, store.ended(".dibs"))]
+    now = store.clock.now() if trials else Sample(0, 0)  # a plain directory stays one
+    for name in trials:
         path = f".dibs/{name}"
         with suppress(OSError):
             stat = store.port.stat(path)
