@@ -23,7 +23,7 @@ from dibs.facts import Facts, facts_of
 from dibs.host import Host, Process, this_host
 from dibs.journal import last, unanswered
 from dibs.later import Later
-from dibs.names import AVAILABLE, Task
+from dibs.names import AVAILABLE, DONE, FAILED, Task
 from dibs.place import located, made, refuse_sticky
 from dibs.queue import Queue
 from dibs.settings import Settings, dump
@@ -261,6 +261,10 @@ class Board:
     ) -> Task:
         """Let a failed or finished task wait again."""
         return acts.requeue(self._store, name, reason, by, keep_attempts=keep_attempts)
+
+    def requeueable(self, name: str) -> Task:
+        """The failed or finished task of that name, as it is seen now; raises what is refused."""
+        return acts.seen(self._store, name, FAILED, DONE)
 
     def park(self, name: str, reason: str, *, by: str = "") -> Task:
         """Set a waiting or claimed task apart in `failed`."""

@@ -187,6 +187,8 @@ def _no_lock(ident: str) -> BadName:
 def _again(store: Store, ident: str, terms: Terms, lease: str) -> Claim:
     claim = attach(store, lease)
     if claim.id != ident or claim.task.state != HELD:
+        if claim.id == ident:
+            claim.verify()  # one that ended says that it is no longer yours
         raise Lost(f"{lease} is no lease of {ident!a}; stop", lease)
     record = claim.record
     if terms.named_owner not in (None, record.owner):

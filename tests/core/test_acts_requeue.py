@@ -306,3 +306,14 @@ def test_a_name_that_one_listing_missed_is_looked_for_again(
 
     monkeypatch.setattr(place.port, "names", names)
     assert place.board.resolve("a") == [dibs.Resolved("a", name)]
+
+
+def test_a_dry_run_refuses_what_the_act_refuses_for_its_state(command: Command) -> None:
+    command("add", "a")
+    source = command.path.parent / "list"
+    source.write_text("a.available\n")
+    for option in ((), ("--dry-run",)):
+        done = command.run("requeue", "--from", str(source), *option)
+        assert done.returncode == 3
+        assert done.stdout.startswith(b"refused ")
+        assert b"nothing was done, it is available" in done.stdout

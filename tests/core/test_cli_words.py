@@ -141,3 +141,26 @@ def test_a_completion_is_an_object_too(command: Command) -> None:
     found = json.loads(command.run("--json", "completion", "bash").stdout)
     assert (found["v"], found["shell"]) == (1, "bash")
     assert found["script"].encode() == command.run("completion", "bash").stdout
+
+
+def test_a_state_that_no_task_has_is_refused_in_a_filter_too(command: Command) -> None:
+    command("add", "a")
+    for argv in (("state=bogus",), ("--state", "bogus")):
+        assert "there is no state 'bogus'; there are stale, claimed" in refused(
+            command, "ls", *argv, code=2
+        )
+    assert "a" in command("ls", "state=available")
+
+
+def test_forget_says_what_it_freed_for_one_id_as_for_many(command: Command) -> None:
+    command("add", "a")
+    command("done", command("claim", "a"))
+    command("purge", "--done", "--older-than", "0")
+    assert command("forget", "a") == "forgotten a"
+
+
+def test_a_released_lease_is_said_to_be_no_longer_yours(command: Command) -> None:
+    lease = command("acquire", "door")
+    command("release", lease)
+    assert "no longer yours" in refused(command, "acquire", "door", "--lease", lease, code=5)
+    assert "is no lease of 'gate'" in refused(command, "acquire", "gate", "--lease", lease, code=5)

@@ -66,9 +66,10 @@ def _requeued(
     if not line.name:
         now = {"now": [row(task) for task in line.now]}
         return "refused" if line.now else "unknown", line.why, {"error": line.why, **now}
-    if args.dry_run:
-        return "would-requeue", line.name, {"name": line.name}
     try:
+        if args.dry_run:
+            board.requeueable(line.name)
+            return "would-requeue", line.name, {"name": line.name}
         task = board.requeue(line.name, args.reason, keep_attempts=args.keep_attempts)
     except DibsError as error:
         unknown = isinstance(error, Changed) and not error.now

@@ -118,8 +118,7 @@ def forget(voice: Voice, args: argparse.Namespace) -> int:
         status, told = ("forgotten", "") if refusal is None else ("refused", str(refusal))
         kept += refusal is not None
         fields = {"status": status, "id": ident} | ({"error": told} if told else {})
-        if voice.json or len(idents) > 1:
-            voice.result(f"{status:<9} {ident}{told and f': {told}'}", fields)
+        voice.result(f"{status:<9} {ident}{told and f': {told}'}", fields)
     return 3 if kept else 0
 
 

@@ -73,7 +73,7 @@ VERBS = {
     "undo": Verb("act", "act:undo", "became? before?", "take back an act, if it still can be"),
     "reap": Verb("care", "care:reap", "claim? reason every", "give back what fell silent"),
     "check": Verb("care", "care:check", "repair probe peer", "find what is half done or nobody's"),
-    "purge": Verb("care", "care:purge", "done! older!", "remove the payloads of done tasks"),
+    "purge": Verb("care", "care:purge", "done! older!", "remove done tasks with their payloads"),
     "forget": Verb("care", "care:forget", "ids* from", "free the ids of tasks that are gone"),
     "upgrade": Verb("care", "care:upgrade", "", "make a board of format 1 one of format 2"),
     "paths": Verb("care", "look:paths", "", "where everything lies"),

@@ -36,6 +36,10 @@ def ls(voice: Voice, args: argparse.Namespace) -> int:
     """Every task and lock, the urgent first."""
     if args.state is not None and args.state not in ORDER:
         raise BadName(f"there is no state {args.state!a}; there are {', '.join(ORDER)}")
+    for term in args.filter:
+        state = term.removeprefix("state=")
+        if state != term and state not in ORDER:
+            raise BadName(f"there is no state {state!a}; there are {', '.join(ORDER)}")
     terms = [*args.filter, *([f"state={args.state}"] if args.state else [])]
     test = parse(terms)
     board = board_of(args)
