@@ -149,3 +149,31 @@ def test_nothing_is_claimed_where_standard_output_is_closed(
     assert [task.name for task in dibs.open(command.path).snapshot().tasks.values()] == [
         "a.available"
     ]
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "words"),
+    [
+        (["add", "big", "--file", "BIG"], 1, "too large"),
+        (["forget", "--from", "/dev/zero"], 2, "at most 64 MiB"),
+        (["requeue", "--from", "/dev/zero"], 2, "at most 64 MiB"),
+    ],
+)
+def test_what_is_larger_than_memory_is_one_line(
+    command: Command, scratch: Path, argv: list[str], code: int, words: str
+) -> None:
+    with open(scratch / "big", "wb") as big:
+        big.truncate(8 << 30)
+    argv = [str(scratch / "big") if word == "BIG" else word for word in argv]
+    line = [sys.executable, "-m", "dibs", "-d", str(command.path), *argv]
+    done = subprocess.run(
+        ["sh", "-c", 'ulimit -v 1000000; exec "$@"', "sh", *line],
+        env=command.env,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert (done.returncode, len(done.stderr.splitlines())) == (code, 1), done
+    assert words in done.stderr
+    assert os.listdir(command.path / ".dibs/new") == []
+    assert dibs.open(command.path).find("big") == ()

@@ -37,6 +37,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         where = error.filename or "standard output"
         complain(f"{where}: {error.strerror}: look at what was done before you try again")
         return 1
+    except MemoryError:
+        from dibs.cli.say import complain
+
+        mute(1)
+        complain("out of memory: look at what was done before you try again")
+        return 1
     except KeyboardInterrupt:
         return 130
 

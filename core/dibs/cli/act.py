@@ -42,11 +42,10 @@ def requeue(voice: Voice, args: argparse.Namespace) -> int:
 
 def _requeue_each(voice: Voice, board: Board, args: argparse.Namespace) -> int:
     """One outcome for each line; nothing that fails keeps the rest from its turn."""
-    from dibs.cli.produce import content
+    from dibs.cli.produce import listed
 
-    text = content(args.source).decode("utf-8", "surrogateescape")
     counts: Counter[str] = Counter()
-    for line in board.resolve(text):
+    for line in board.resolve(listed(args.source)):
         status, told, fields = _requeued(board, line, args)
         counts[status] += 1
         shown = f"{status:<13} {line.given}: {told}"

@@ -124,11 +124,11 @@ def forget(voice: Voice, args: argparse.Namespace) -> int:
 
 def _listed(args: argparse.Namespace) -> list[str]:
     """The ids of the line and of the list, each once."""
-    from dibs.cli.produce import content
+    from dibs.cli.produce import listed
 
     idents = list(args.id)
     if args.source is not None:
-        lines = content(args.source).decode("utf-8", "surrogateescape").split("\n")
+        lines = listed(args.source).split("\n")
         idents += [line.rstrip("\r") for line in lines if line.rstrip("\r")]
     if not idents:
         raise BadName("give the ids to free, or a list with --from FILE")

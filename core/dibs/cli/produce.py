@@ -7,11 +7,14 @@ import sys
 from typing import TYPE_CHECKING
 
 from dibs.cli.boards import board_of, place, say_task
-from dibs.errors import BadName, DibsError, Exists, Refused
+from dibs.errors import BadName, DibsError, Exists, Refused, StorageError
 from dibs.names import escape
 
 if TYPE_CHECKING:
     from dibs.cli.say import Voice
+
+LIST_BYTES = 64 << 20
+"""More than a million ids; without a limit `/dev/zero` as a list takes all memory."""
 
 
 def init(voice: Voice, args: argparse.Namespace) -> int:
@@ -77,9 +80,24 @@ def _say_refused(voice: Voice, ident: str, error: DibsError) -> None:
 def content(file: str) -> bytes:
     """All of a file, or with `-` of standard input."""
     try:
+        return _read(file, -1)
+    except MemoryError:
+        raise StorageError(f"{file} is too large for this host's memory; nothing done") from None
+
+
+def listed(file: str) -> str:
+    """The text of a list, which has an end however it is given."""
+    data = _read(file, LIST_BYTES + 1)
+    if len(data) > LIST_BYTES:
+        raise BadName(f"{file}: a list has at most {LIST_BYTES >> 20} MiB: split it")
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _read(file: str, limit: int) -> bytes:
+    try:
         if file == "-":
-            return sys.stdin.buffer.read()
+            return sys.stdin.buffer.read(limit)
         with open(file, "rb") as source:
-            return source.read()
+            return source.read(limit)
     except OSError as error:
         raise BadName(f"{file}: {error.strerror}: give a file that can be read") from None
