@@ -125,7 +125,10 @@ OPTIONS: dict[str, Add] = {
         "name", metavar="NAME", nargs="?", help="the exact name, as printed"
     ),
     "became?": lambda p: p.add_argument(
-        "name", metavar="NAME", nargs="?", help="the exact name that the act made"
+        "name",
+        metavar="NAME",
+        nargs="?",
+        help="the exact name that the act made; with neither name: print the line to run",
     ),
     "before?": lambda p: p.add_argument(
         "before", metavar="BEFORE", nargs="?", help="the exact name that it was before"
