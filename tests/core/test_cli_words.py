@@ -164,3 +164,11 @@ def test_a_released_lease_is_said_to_be_no_longer_yours(command: Command) -> Non
     command("release", lease)
     assert "no longer yours" in refused(command, "acquire", "door", "--lease", lease, code=5)
     assert "is no lease of 'gate'" in refused(command, "acquire", "gate", "--lease", lease, code=5)
+
+
+def test_an_act_that_is_undone_already_is_said_to_be(command: Command) -> None:
+    command("add", "a")
+    command("prioritise", "a.available", "9")
+    command("undo", "a.f0p9.available", "a.available")
+    again = refused(command, "undo", "a.f0p9.available", "a.available", code=3)
+    assert "that act is undone already" in again

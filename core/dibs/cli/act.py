@@ -102,6 +102,12 @@ def undo(voice: Voice, args: argparse.Namespace) -> int:
     board = board_of(args)
     task = read_any(args.name) if args.name else None
     event = board.undoable(task.id if task is not None else args.name)
+    exact = event is not None and (event.dst, event.src) == (args.name, args.before)
+    if task is not None and args.before is not None and not exact:
+        undos = (e for e in board.history(task.id) if e.verb == "undo")
+        if any((e.src, e.dst) == (args.name, args.before) for e in undos):
+            now = board.find(task.id)
+            raise Changed("nothing was done: that act is undone already", args.name, now)
     if event is None:
         raise UnknownId("there is no act to take back: the journal tells of none since the last")
     dashes = ["--"] if "-" in (event.dst[0], event.src[0]) else []
