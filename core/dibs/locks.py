@@ -231,7 +231,13 @@ def _publish(store: Store, ident: str) -> Task | None:
 
     Everybody who tries at once makes the same one, and one adder wins: `known/` decides, no
     listing. A winner that died before it published is helped: its nonce there makes it safe.
+    A name that is on the board counts where `known/` was restored from an older copy.
     """
+    life = adding.latest_life(store, ident)
+    if life is None and (here := store.find(ident)):
+        if here[0].kind == "task":
+            raise _no_lock(ident)
+        return only(ident, list(here))
     try:
         return adding.add(store, ident, b"", names.DEFAULT_PRIORITY, FREE)
     except Exists:

@@ -159,6 +159,21 @@ def test_a_backup_over_a_live_board_gives_a_held_lock_to_no_one_else(place: Plac
         place.board.acquire("door")
 
 
+@pytest.mark.parametrize("lost", ["all", "entry"])
+def test_a_lock_is_not_made_again_beside_a_holder_that_nothing_knows(
+    place: Place, lost: str
+) -> None:
+    lease = place.board.acquire("door", owner="me")
+    if lost == "all":
+        shutil.rmtree(place.path / ".dibs")
+    else:
+        (place.path / f".dibs/records/{lease.name}").unlink()
+        (place.path / ".dibs/known/door.0").unlink()
+    with pytest.raises(dibs.Held) as caught:
+        place.another()[0].acquire("door", owner="you")
+    assert caught.value.task == lease.task
+
+
 @pytest.mark.parametrize("kind", ["fifo", "link", "folder"])
 def test_only_a_regular_file_is_acquired(place: Place, kind: str) -> None:
     path = place.path / place.board.acquire("door").release().name
