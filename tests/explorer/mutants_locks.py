@@ -131,7 +131,7 @@ MUTANTS: list[Mutant] = [
     mutant(
         "a lock that no listing shows is made anew",
         "It moved from one folder to the other between the listings, and two hold it.",
-        (scenes.RELEASED, scenes.TURNS),
+        (scenes.RELEASED_UNRECORDED, scenes.RELEASED, scenes.TURNS),
         (
             "locks:_publish",
             "    found = search(store, [ident], quiet=1)[ident]\n    if not found:\n",

@@ -166,6 +166,14 @@ UNRECORDED = scene(
     locks=("l",),
     mode="bounded",
 )
+RELEASED_UNRECORDED = scene(
+    "a lock without its record is released while two acquire it",
+    _unrecorded,
+    [Part("ann", _releases), Part("bob", acquires()), Part("cyd", acquires(release=False))],
+    payloads=(),
+    locks=("l",),
+    mode="bounded",
+)
 TURNS = scene(
     "a lock goes from hand to hand",
     _nothing,
@@ -206,16 +214,15 @@ COPIES = scene(
     mode="bounded",
 )
 SCENARIOS = [
-    *(
-        FIRST,
-        COPIED,
-        COPIES,
-        ADDER_DIED,
-        SAME_TEXT,
-        LIMIT,
-        RELEASED,
-        UNRECORDED,
-        TURNS,
-        FIRST_THREE,
-    ),
+    FIRST,
+    COPIED,
+    COPIES,
+    RELEASED_UNRECORDED,
+    ADDER_DIED,
+    SAME_TEXT,
+    LIMIT,
+    RELEASED,
+    UNRECORDED,
+    TURNS,
+    FIRST_THREE,
 ]
