@@ -107,7 +107,9 @@ def undo(voice: Voice, args: argparse.Namespace) -> int:
         undos = (e for e in board.history(task.id) if e.verb == "undo")
         if any((e.src, e.dst) == (args.name, args.before) for e in undos):
             now = board.find(task.id)
-            raise Changed("nothing was done: that act is undone already", args.name, now)
+            raise Changed(
+                "there is no act to take back: that act is undone already", args.name, now
+            )
     if event is None:
         raise UnknownId("there is no act to take back: the journal tells of none since the last")
     dashes = ["--"] if "-" in (event.dst[0], event.src[0]) else []
