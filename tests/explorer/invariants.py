@@ -328,7 +328,7 @@ class Law:
         for path, data in rest.files.items():
             wrong = None
             if not path.startswith(self.litter or "\0"):
-                wrong = self._resting(history, path, ids)
+                wrong = self._resting(history, path, data, ids)
             if wrong is not None:
                 return f"I6: in the end {wrong}; {', '.join(rest.errors)}"
             if holds_payload(path) and data:
@@ -343,14 +343,15 @@ class Law:
                 return f"I3: in the end the finished {key[1]!a} waits again as {where[key[1]]}"
         return None
 
-    def _resting(self, history: History, path: str, ids: dict[str, str]) -> str | None:
+    def _resting(self, history: History, path: str, data: bytes, ids: dict[str, str]) -> str | None:
         """Why a path may not be there when all is quiet."""
         for folder in ("records", "new", "aside", "looks"):
             if path.startswith(f".dibs/{folder}/") and not path.startswith(".dibs/looks/+"):
                 return f"{path} is left over"
         task = read(path)
         if task is None:
-            return f"{path} is left over" if path.endswith(".lock") else None
+            # A beat that died before its first byte leaves what may as well be another program's.
+            return f"{path} is left over" if path.endswith(".lock") and data else None
         if task.state in (CLAIMED, HELD):
             return f"{path} is claimed for ever"
         if task.state in (AVAILABLE, FREE):
