@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 
 import dibs
 from dibs_tui import memory
-from dibs_tui.acting.hands import Hands, settled
+from dibs_tui.acting.hands import Hands, settled, shown
 from dibs_tui.acting.operator import Operator
 from dibs_tui.app import DibsApp
 from dibs_tui.memory import Remembered
@@ -56,9 +56,7 @@ def test_from_opening_a_board_on_x_means_what_is_stale(
 def stood_still(app: DibsApp) -> bool:
     """Whether a key may act now on the row that the cursor is shown on, whichever panel has it."""
     table = app.board_screen.table if app.board_screen is not None else None
-    if table is None or table.cursor_task is None or not settled(table.moved_at):
-        return False
-    return table.painted_at_cursor() == table.cursor_task.name
+    return table is not None and settled(max(table.moved_at, shown(table.shown_since())))
 
 
 @pytest.mark.parametrize("size", [(120, 40), (200, 60)])
