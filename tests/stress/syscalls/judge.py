@@ -21,6 +21,8 @@ _VISITS = 3
 """How often a janitor comes, each time after everything fell silent anew."""
 _MANY_LINES = ("reap",)
 """Verbs that say one line for each claim that they could not give back."""
+_IN_WORDS = ("purge", "check", "forget")
+"""Verbs that print what they did, and no name."""
 
 
 def at_once(scenario: Scenario, verb: str, path: Path, run: Run) -> Iterator[str]:
@@ -35,7 +37,7 @@ def at_once(scenario: Scenario, verb: str, path: Path, run: Run) -> Iterator[str
     if run.code not in (None, 0, 6) and not lines:
         yield "refused without a word"
     for line in run.out.splitlines() if run.code == 0 else ():
-        if verb not in ("purge", "check") and not _stands(path, line):
+        if verb not in _IN_WORDS and not _stands(path, line):
             yield f"printed {line}, which is not there"
     state = state_of(path, "t")
     steps = {scenario.before, *scenario.between}
