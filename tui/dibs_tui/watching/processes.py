@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -49,16 +48,7 @@ class Processes:
         self._turn = self._turn or list(self._of)
         closer, self._turn = {*self._turn[:CLOSER]}, self._turn[CLOSER:]
         for name, process in self._of.items():
-            if (name in closer or not _there(process.pid)) and self._host.gone(process):
+            if (name in closer or not self._host.has_number(process.pid)) and self._host.gone(
+                process
+            ):
                 self.ended.add(name)
-
-
-def _there(pid: int) -> bool:
-    """Whether a process has that number, be it a zombie or another one."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        pass
-    return True
