@@ -58,6 +58,8 @@ class Roll:
         self._length = len(ordered)
         self._waiting: dict[str, tuple[Task, bool]] = {}
         self._news: set[str] = set()
+        self._waiting_ids: dict[tuple[str, bool], Task] = {}
+        """What waits to come (True) and to go, by its id: together they are one task's new name."""
         self._holds: set[str] = set()
         self._anchor = ""
         self.version = 0
@@ -104,6 +106,11 @@ class Roll:
         """How many tasks are held back from coming or going."""
         return len(self._news)
 
+    @property
+    def gone(self) -> int:
+        """How many lines are of tasks that have left the list."""
+        return sum(not stays for _, stays in self._waiting.values())
+
     def hold(self, reason: str) -> None:
         """Let every line stand where it is until `release` with the same reason."""
         self._holds.add(reason)
@@ -137,18 +144,42 @@ class Roll:
 
     def _keep_waiting(self, task: Task, *, stays: bool) -> None:
         here = task in self
+        other = self._waiting_ids.get((task.id, not stays))
+        old, new = (other, task) if stays else (task, other)
+        if old is not None and new is not None and old in self and new not in self:
+            self._rename(old, new)
+            return
         if here or stays:
             self._waiting[task.name] = (task, stays)
         else:
             self._waiting.pop(task.name, None)
         if here != stays:
             self._news.add(task.name)
+            self._waiting_ids[task.id, stays] = task
         else:
             self._news.discard(task.name)
+
+    def _rename(self, old: Task, new: Task) -> None:
+        """Let a task's line go on under its new name; it is sorted in once lines may move."""
+        found = self._find(old)
+        assert found is not None
+        number, at = found
+        key = self._place(old)
+        self._keys.pop(old.name, None)
+        self._keys[new.name] = key
+        self._pieces[number][at] = new
+        self._tails[number] = self._place(self._pieces[number][-1])
+        for stays, task in ((False, old), (True, new)):
+            self._waiting_ids.pop((task.id, stays), None)
+            self._waiting.pop(task.name, None)
+            self._news.discard(task.name)
+        self._waiting[new.name] = (new, True)
+        self.version += 1
 
     def _settle(self) -> bool:
         waiting, self._waiting, self._news = self._waiting, {}, set()
         before = self.version
+        self._waiting_ids.clear()
         for name, (task, stays) in waiting.items():
             if stays:
                 self._insert(task)
@@ -160,9 +191,9 @@ class Roll:
 
     def _insert(self, task: Task) -> None:
         key = self._key(task)
+        if self._keys.get(task.name, key) != key:
+            self._remove(task)
         if self._moves(task):
-            if self._keys.get(task.name, key) != key:
-                self._remove(task)
             self._keys[task.name] = key
         number = bisect_left(self._tails, key)
         if number == len(self._pieces):

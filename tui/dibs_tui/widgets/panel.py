@@ -38,9 +38,10 @@ class Panel(Vertical):
         """How many there are, and how many of them the filter lets through."""
         table, panel = self.table, self.table.panel
         length = table.length
+        count = table.count
         glyph = f"{GLYPHS[panel]} " if panel in GLYPHS else ""
         parts = [f"{_KEYS[panel]} {glyph}{PANELS[panel].title} "]
-        parts.append(f"{length:,} of {total:,} match" if table.test else f"{length:,}")
+        parts.append(f"{count:,} of {total:,} match" if table.test else f"{count:,}")
         if table.held_back:
             parts.append(f" +{table.held_back:,} held back")
         if table.marks:

@@ -52,8 +52,13 @@ class TaskTable(Rows, inherit_bindings=False):
 
     @property
     def length(self) -> int:
-        """How many tasks it lists."""
+        """How many lines it has."""
         return len(self._roll())
+
+    @property
+    def count(self) -> int:
+        """How many tasks it lists: a line that stays for one that has left counts as none."""
+        return len(self._roll()) - self._roll().gone
 
     @property
     def held_back(self) -> int:
@@ -225,6 +230,11 @@ class TaskTable(Rows, inherit_bindings=False):
 
     def follow(self, task: Task) -> None:
         """The cursor's task has come back under a new name."""
+        for mark in [m for m in self.marks.values() if m.id == task.id]:
+            # Another state is for the operator to see first: that mark stays on the old name.
+            if mark.state == task.state and mark.name not in self._model.tasks:
+                del self.marks[mark.name]
+                self.marks[task.name] = task
         current = self._cursor.task
         if not self._cursor.moved or current is None or current.id != task.id:
             return
