@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -149,6 +151,66 @@ def test_nothing_is_claimed_where_standard_output_is_closed(
     assert [task.name for task in dibs.open(command.path).snapshot().tasks.values()] == [
         "a.available"
     ]
+
+
+@contextmanager
+def open_unprintable(kind: str) -> Iterator[int]:
+    """A standard output that takes nothing: a full disk, or a pipe whose reader has left."""
+    if kind == "full":
+        stdout = os.open("/dev/full", os.O_WRONLY)
+    else:
+        readable, stdout = os.pipe()
+        os.close(readable)
+    try:
+        yield stdout
+    finally:
+        os.close(stdout)
+
+
+@pytest.mark.parametrize("kind", ["full", "left"])
+@pytest.mark.parametrize("form", [[], ["--json"]])
+@pytest.mark.parametrize("verb", [["claim"], ["claim", "a"], ["acquire", "door"]])
+def test_a_claim_whose_name_cannot_be_printed_is_given_back(
+    either: Command, kind: str, form: list[str], verb: list[str]
+) -> None:
+    board = dibs.open(either.path)
+    with open_unprintable(kind) as stdout:
+        process = start(either, *form, *verb, stdout=stdout)
+        told = process.communicate(timeout=PATIENCE)[1].decode()
+    assert (process.returncode, len(told.splitlines())) == (1, 1), told
+    assert "standard output" in told
+    assert "was given back" in told
+    assert not any(task.live for task in board.snapshot().tasks.values())
+    claim = board.claim("a") if verb[0] == "claim" else board.acquire("door")
+    assert claim is not None
+    assert (claim.fence, claim.task.attempts) == (2, 0)
+
+
+@pytest.mark.parametrize("kind", ["full", "left"])
+def test_a_resumed_claim_whose_new_name_cannot_be_printed_is_given_back(
+    either: Command, kind: str
+) -> None:
+    board = dibs.open(either.path)
+    old = board.claim("a")
+    assert old is not None
+    with open_unprintable(kind) as stdout:
+        process = start(either, "claim", "a", "--resume", old.name, stdout=stdout)
+        told = process.communicate(timeout=PATIENCE)[1].decode()
+    assert (process.returncode, "was given back" in told) == (1, True), told
+    assert [task.state for task in board.find("a")] == ["available"]
+
+
+@pytest.mark.parametrize("kind", ["full", "left"])
+def test_a_lease_that_was_known_stays_where_its_renewal_cannot_be_printed(
+    either: Command, kind: str
+) -> None:
+    board = dibs.open(either.path)
+    lease = board.acquire("door")
+    with open_unprintable(kind) as stdout:
+        process = start(either, "acquire", "door", "--lease", lease.name, stdout=stdout)
+        told = process.communicate(timeout=PATIENCE)[1].decode()
+    assert "was given back" not in told
+    lease.verify()
 
 
 @pytest.mark.parametrize(

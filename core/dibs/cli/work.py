@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import TYPE_CHECKING, Any
 
 from dibs.cli.boards import board_of, say_claim, say_task
-from dibs.errors import StorageError
+from dibs.errors import DibsError, StorageError
 
 if TYPE_CHECKING:
     from dibs.board import Board
@@ -23,8 +24,7 @@ def claim(voice: Voice, args: argparse.Namespace) -> int:
         return _resumed(voice, board, args, terms)
     found = board.wait_for(lambda: board.claim(args.id, **terms), args.wait)
     if found is not None:
-        say_claim(voice, "claimed", found)
-        return 0
+        return _hand_over(voice, "claimed", found)
     if voice.json:
         voice.result("", {"status": "empty"})
     voice.words("nothing to take")
@@ -40,8 +40,10 @@ def acquire(voice: Voice, args: argparse.Namespace) -> int:
         return _resumed(voice, board, args, terms)
     found = board.wait_for(lambda: board.acquire(args.id, lease=args.lease, **terms), args.wait)
     assert found is not None
-    say_claim(voice, "acquired", found)
-    return 0
+    if args.lease:  # its name is known, so it stays whatever becomes of the answer
+        say_claim(voice, "acquired", found)
+        return 0
+    return _hand_over(voice, "acquired", found)
 
 
 def _refuse_unheard() -> None:
@@ -56,7 +58,27 @@ def _resumed(voice: Voice, board: Board, args: argparse.Namespace, terms: dict[s
     name = args.resume or getattr(args, "lease", "")
     found = board.wait_for(lambda: board.resume(args.id or "", name=name, **terms), args.wait)
     assert found is not None
-    say_claim(voice, "acquired" if found.task.state == "held" else "claimed", found)
+    return _hand_over(voice, "acquired" if found.task.state == "held" else "claimed", found)
+
+
+def _hand_over(voice: Voice, status: str, found: Claim) -> int:
+    """Print a new claim; where its name cannot be written, no one could end it: give it back."""
+    try:
+        say_claim(voice, status, found)
+        sys.stdout.flush()
+    except OSError as error:
+        from dibs.cli import mute
+        from dibs.cli.say import complain
+
+        mute(1)
+        why = f"standard output: {error.strerror}"
+        try:
+            found.release(why)
+            left = "was given back"
+        except DibsError as trouble:
+            left = f"could not be given back ({trouble}) and is held until it expires"
+        complain(f"{why}: its name could not be printed, so {found.name} {left}")
+        return 1
     return 0
 
 
