@@ -49,6 +49,24 @@ def test_keys_move_the_cursor_through_a_list_that_is_longer_than_the_window(
     drive(path, steps)
 
 
+@pytest.mark.parametrize("up", ["k", "up", "pageup"])
+def test_the_cursor_stops_at_the_first_line_and_at_the_last(
+    path: Path, board: dibs.Board, up: str
+) -> None:
+    filled(board, 90)
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await pilot.press("2")
+        found = table(app, "available")
+        found.go(found._height - 2 if up == "pageup" else 0)  # one line more than there is above
+        await pilot.press(up)
+        assert under_cursor(app, "available") == "task-00"
+        await pilot.press("G", "down", "pagedown")
+        assert under_cursor(app, "available") == "task-89"
+
+    drive(path, steps)
+
+
 def test_the_cursor_stays_on_its_task_when_others_come_above_it(
     path: Path, board: dibs.Board
 ) -> None:

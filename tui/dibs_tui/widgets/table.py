@@ -189,8 +189,8 @@ class TaskTable(Rows, inherit_bindings=False):
     # The cursor
 
     def step(self, by: int) -> None:
-        """Move the cursor by so many lines."""
-        self.go(self._cursor.line + by)
+        """Move the cursor by so many lines, no further than to the first or the last."""
+        self.go(max(0, self._cursor.line + by))
 
     def page(self, by: int) -> None:
         """Move the cursor by so many screens."""
@@ -198,7 +198,7 @@ class TaskTable(Rows, inherit_bindings=False):
 
     def go(self, line: int) -> None:
         """Put the cursor on a line; -1 is the last."""
-        if line < 0 and line == -1:
+        if line == -1:
             line = self.length - 1
         changed = self._cursor.move(line)
         if self._still > 0:
