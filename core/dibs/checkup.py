@@ -18,7 +18,7 @@ from dibs.clock import LOOKS, SECOND, WITNESS, Sample, from_the_future
 from dibs.errors import DibsError, ReadOnly, storage_error
 from dibs.facts import LOCK_BYTES, facts_of
 from dibs.findings import Finding
-from dibs.names import AVAILABLE, DONE, FAILED, FREE
+from dibs.names import AVAILABLE, CLAIMED, DONE, FAILED, FREE
 from dibs.obstacles import obstacles
 from dibs.place import STICKY
 from dibs.store import ASIDE, NEW, RECORDS
@@ -99,7 +99,7 @@ def _sticky(store: Store) -> Iterator[Finding]:
 def _strangers(store: Store) -> Iterator[Finding]:
     for name in store.listing():
         if names.read(name) is None and not own_file(name):
-            yield Finding("stranger", name, "no task's name; left alone")
+            yield Finding("stranger", name, _unread(name))
     for folder in (DONE, FAILED):
         for name in store.ended(folder):
             if names.read_ended(folder, name) is None:
@@ -107,6 +107,16 @@ def _strangers(store: Store) -> Iterator[Finding]:
     for path in store.all_free():
         if names.read_free(path) is None:
             yield Finding("stranger", path, "no free lock's name, or in another's folder")
+
+
+def _unread(name: str) -> str:
+    task = names.read_doubtful(name)
+    if task is None:
+        return "no task's name; left alone"
+    return (
+        f"a claim of {task.id!a} by {task.owner!a}? An owner that ends in a word such as lock or "
+        f"available is not read: rename it to {task.stem}.{CLAIMED} or {task.stem}.{AVAILABLE}"
+    )
 
 
 def _stuck(store: Store) -> Iterator[Finding]:

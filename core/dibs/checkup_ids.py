@@ -147,6 +147,7 @@ def _vanished(store: Store) -> Iterator[Finding]:
     if not latest:
         return
     present = {names.escape(task.id) for task in tasks_of(store, ended=True)}
+    present |= {names.escape(t.id) for t in map(names.read_doubtful, store.listing()) if t}
     for folder in (NEW, PAST):
         present |= {entry.partition(".")[0] for entry in store.ended(folder)}
     ended = set(store.ended(GONE))

@@ -259,6 +259,19 @@ def _read_plain(name: str) -> Task | None:
     return Task(name, ident, word, *stamp, "")
 
 
+def read_doubtful(name: str) -> Task | None:
+    """The shell claim that a stranger may be; None where the name is read, or could be no claim.
+
+    An owner that ends in a state word could be the end of another name: `x.claimed-by-web.lock` is
+    a claim of `x` by the host `web.lock`, or a lock that was left behind. Only a person can tell.
+    """
+    stem, _, owner = name.partition(".claimed-by-")
+    if not owner or "/" in name or "\0" in name or read(name) is not None:
+        return None
+    task = read(f"{stem}.{AVAILABLE}")
+    return task and task._replace(name=name, state=CLAIMED)
+
+
 def read_any(name: str) -> Task | None:
     """The task that a board-relative name stands for, in whichever folder."""
     folder, slash, rest = name.partition("/")

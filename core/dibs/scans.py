@@ -60,13 +60,18 @@ def present(store: Store, wanted: Collection[str]) -> dict[str, tuple[Task, ...]
     for folder in ("", DONE, FAILED):
         for name in store.ended(folder) if folder else store.listing():
             if name.partition(".")[0] in heads:
-                task = names.read_ended(folder, name) if folder else names.read(name)
+                task = names.read_ended(folder, name) if folder else _read(name)
                 if task is not None and task.id in wanted:
                     found.setdefault(task.id, []).append(task)
     for ident in wanted:
         for task in store.free(ident):
             found.setdefault(ident, []).append(task)
     return {ident: tasks for ident, same in found.items() if (tasks := store.confirmed(same))}
+
+
+def _read(name: str) -> Task | None:
+    """The task that a name is or may be: an id whose claim is in doubt is not free."""
+    return names.read(name) or names.read_doubtful(name)
 
 
 def _quiet_since(store: Store, folders: Iterable[str]) -> tuple[int, ...] | None:

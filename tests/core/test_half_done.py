@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 import dibs
+from dibs.errors import Changed
 from tests.core.tools import Place
 
 HOUR = 3600
@@ -225,6 +226,23 @@ def test_a_claim_by_a_host_whose_name_ends_in_lock_is_kept_and_reported(
     assert kinds(place) == ["stranger"]
     assert place.names() == ["h8.claimed-by-web.lock", "h8.lock"]
     assert (place.path / "h8.claimed-by-web.lock").read_text() == payload
+
+
+@pytest.mark.parametrize("word", ["lock", "available", "held"])
+def test_an_id_that_may_be_claimed_by_a_host_named_like_a_state_is_not_free(
+    place: Place, word: str
+) -> None:
+    place.board.add("x", b"payload")
+    os.rename(place.path / "x.available", place.path / f"x.claimed-by-web.{word}")
+    (finding,) = place.board.check()
+    assert (finding.kind, finding.name) == ("stranger", f"x.claimed-by-web.{word}")
+    assert f"'x' by 'web.{word}'" in finding.text
+    assert "x.claimed or x.available" in finding.text
+    assert finding.mend is None
+    with pytest.raises(Changed, match="still on the board"):
+        place.board.forget("x")
+    os.rename(place.path / f"x.claimed-by-web.{word}", place.path / "x.claimed")
+    assert [task.state for task in place.board.find("x")] == ["claimed"]
 
 
 def test_a_file_that_takes_the_place_of_a_lock_just_then_goes_back(place: Place) -> None:

@@ -255,6 +255,7 @@ def read_by_dibs(name: str) -> str:
 @settings(max_examples=8, deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(listed=st.lists(mutated(), min_size=5, max_size=30))
 @example(listed=["t1.claimed-by-ci.claimed-boxes.example", "t.claimed-by-web.free.fr"])
+@example(listed=["x.claimed-by-web.lock", "x.claimed-by-web.available", "x.claimed-by-lock"])
 @example(listed=["t.claimed-by-free", "t.claimed-by-a.free", "t.claimed-by-a.claimed-by-b.c"])
 def test_a_shell_reads_every_name_as_dibs_does(program: list[str], listed: list[str]) -> None:
     """A NUL cannot be in a shell's variable, nor a line's end in a line."""
