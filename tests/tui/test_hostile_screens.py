@@ -15,6 +15,7 @@ from typing import NamedTuple
 import pytest
 
 import dibs
+from dibs_tui.output.link import ASK
 from tests.tui import hostile
 from tests.tui.sequences import Stream, parse
 from tests.tui.terminal import Terminal, terminal
@@ -186,15 +187,23 @@ def test_columns_and_frames_stay_aligned(foul: Path, tmp_path: Path, columns: in
             shown.press(view)
             shown.wait_for(lambda view=view: re.search(rf"╭─ +{view} ", shown.text))  # type: ignore[misc]
             for _ in range(2):
-                shown.settle()  # a picture comes in pieces
-                aligned(shown, table=view < "8" and view != "0")
+                aligned(complete(shown), table=view < "8" and view != "0")
                 shown.press(PAGE_DOWN)
 
 
-def aligned(shown: Terminal, *, table: bool) -> None:
+def complete(shown: Terminal) -> list[list[str]]:
+    """The cells of one picture: it is written in pieces, which may come far apart."""
+
+    def found() -> list[list[str]]:
+        if not shown.raw.endswith(ASK.encode()):  # which the dashboard sends behind each picture
+            return []
+        return [[cell.data for cell in shown.cells(y)] for y in range(shown.rows)]
+
+    return shown.wait_for(found)
+
+
+def aligned(lines: list[list[str]], *, table: bool) -> None:
     """Every line of the panel ends where its frame does, and no cell leaves its column."""
-    with shown.still:
-        lines = [[cell.data for cell in shown.cells(y)] for y in range(shown.rows)]
     top, bottom = (next(n for n, line in enumerate(lines) if line[0] == edge) for edge in "╭╰")
     rows = lines[top + 1 : bottom]
     for row in rows:
