@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import errno
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from dibs import names
 from dibs.clock import SECOND
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 DRAFT_AGE = 3600
 """Seconds after which a file in `new/` is taken for a dead adder's; an adder gives up at half."""
+PIECE = 1 << 20
+"""Bytes of a payload that are in memory at once, where it comes from a file."""
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EACCES)
 _match_life = re.compile(r"([0-9A-F]{10}) (f[0-9ap]+)\n?").fullmatch
 
@@ -33,11 +36,13 @@ class Life(NamedTuple):
     stamp: Stamp
 
 
-def add(store: Store, ident: str, payload: bytes, priority: int, state: str = AVAILABLE) -> Task:
+def add(
+    store: Store, ident: str, payload: bytes | IO[bytes], priority: int, state: str = AVAILABLE
+) -> Task:
     """Publish a payload under an id that was never there, or was forgotten since."""
     names.check_priority(priority)
     names.escape(ident)
-    if not isinstance(payload, (bytes, bytearray)):
+    if not isinstance(payload, (bytes, bytearray)) and not hasattr(payload, "read"):
         raise BadName(f"a payload must be bytes, got {type(payload).__name__}: encode it")
     store.ready()
     port = store.port
@@ -48,7 +53,7 @@ def add(store: Store, ident: str, payload: bytes, priority: int, state: str = AV
     nonce = port.nonce()
     draft = draft_name(ident, state, nonce)
     try:
-        port.create(draft, payload, sync=store.settings.durability != "off")
+        _write(store, draft, _pieces(payload))
     except OSError as error:
         raise storage_error(error) from error
     try:
@@ -76,6 +81,47 @@ def add(store: Store, ident: str, payload: bytes, priority: int, state: str = AV
     task = names.read_any(name)
     assert task is not None
     return task
+
+
+def _pieces(payload: bytes | IO[bytes]) -> Iterator[bytes]:
+    """The payload in pieces that fit the memory; what is given as bytes is one."""
+    if isinstance(payload, (bytes, bytearray)):
+        yield payload
+        return
+    try:
+        while piece := payload.read(PIECE):
+            if not isinstance(piece, bytes):
+                raise BadName("a payload must be bytes: open its file with mode 'rb'")
+            yield piece
+    except OSError as error:
+        what = getattr(payload, "name", "the payload")
+        raise BadName(f"{what}: {error.strerror}: give a file that can be read") from error
+
+
+def _write(store: Store, draft: str, pieces: Iterator[bytes]) -> None:
+    """Write a payload of any length; where that fails, nothing stays.
+
+    Pieces may come so slowly that a janitor takes the draft for a dead adder's: then the next one
+    would begin another file, so what is published must have the length of what was written.
+    """
+    sync = store.settings.durability != "off"
+    first, second = next(pieces, b""), next(pieces, b"")
+    store.port.create(draft, first, sync=sync and not second)
+    if not second:
+        return
+    size = len(first)
+    try:
+        while second:
+            store.port.append(draft, second)
+            size += len(second)
+            second = next(pieces, b"")
+        if sync:
+            store.port.sync(draft)
+        if store.port.stat(draft).size != size:
+            raise StorageError(f"{draft} was removed because its payload came slowly: add it again")
+    except BaseException:  # Ctrl+C as well: half a payload is worse than none
+        store.drop(draft)
+        raise
 
 
 def publish(store: Store, draft: str, name: str) -> bool:

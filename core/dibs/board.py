@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Container, Iterable, Iterator
-from typing import TYPE_CHECKING, TypeVar
+from typing import IO, TYPE_CHECKING, TypeVar
 
 from dibs import adding, janitor, locks, waiting
 from dibs.claims import Claim, Terms, attach, take
@@ -141,8 +141,11 @@ class Board:
 
     # The producer
 
-    def add(self, ident: str, payload: bytes = b"", *, priority: int = 5) -> Task:
-        """Put a task on the board; `Exists` when the id is or was there."""
+    def add(self, ident: str, payload: bytes | IO[bytes] = b"", *, priority: int = 5) -> Task:
+        """Put a task on the board; `Exists` when the id is or was there.
+
+        A payload of any length is given as a file that was opened for reading bytes.
+        """
         return adding.add(self._store, ident, payload, priority)
 
     # The worker

@@ -216,17 +216,13 @@ def test_a_lease_that_was_known_stays_where_its_renewal_cannot_be_printed(
 @pytest.mark.parametrize(
     ("argv", "code", "words"),
     [
-        (["add", "big", "--file", "BIG"], 1, "too large"),
         (["forget", "--from", "/dev/zero"], 2, "at most 64 MiB"),
         (["requeue", "--from", "/dev/zero"], 2, "at most 64 MiB"),
     ],
 )
 def test_what_is_larger_than_memory_is_one_line(
-    command: Command, scratch: Path, argv: list[str], code: int, words: str
+    command: Command, argv: list[str], code: int, words: str
 ) -> None:
-    with open(scratch / "big", "wb") as big:
-        big.truncate(8 << 30)
-    argv = [str(scratch / "big") if word == "BIG" else word for word in argv]
     line = [sys.executable, "-m", "dibs", "-d", str(command.path), *argv]
     done = subprocess.run(
         ["sh", "-c", 'ulimit -v 1000000; exec "$@"', "sh", *line],
@@ -237,5 +233,45 @@ def test_what_is_larger_than_memory_is_one_line(
     )
     assert (done.returncode, len(done.stderr.splitlines())) == (code, 1), done
     assert words in done.stderr
-    assert os.listdir(command.path / ".dibs/new") == []
-    assert dibs.open(command.path).find("big") == ()
+
+
+@pytest.mark.parametrize("piped", [False, True])
+def test_a_payload_of_any_length_takes_little_memory(
+    command: Command, scratch: Path, piped: bool
+) -> None:
+    """What the longer one takes more is far less than what it is longer."""
+    peaks = {}
+    for size in (1, 96 << 20):
+        file = scratch / f"payload-{size}"
+        with open(file, "wb") as payload:
+            payload.truncate(size - 1)
+            payload.seek(size - 1)
+            payload.write(b".")
+        argv = ["add", f"a{size}", f"b{size}", "--file", "-" if piped else str(file)]
+        with subprocess.Popen(["cat", str(file)], stdout=subprocess.PIPE) as cat:
+            verb = [sys.executable, "-m", "dibs", "-d", str(command.path), *argv]
+            process = subprocess.Popen(
+                verb, env=command.env, stdin=cat.stdout, stdout=subprocess.DEVNULL
+            )
+            assert cat.stdout is not None
+            cat.stdout.close()
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == 0
+        peaks[size] = usage.ru_maxrss << 10
+        for ident in "ab":
+            added = command.path / f"{ident}{size}.available"
+            assert added.stat().st_size == size
+            with open(added, "rb") as source:
+                source.seek(-1, os.SEEK_END)
+                assert source.read() == b"."
+            added.unlink()
+    assert peaks[96 << 20] - peaks[1] < 32 << 20, peaks
+
+
+def test_several_tasks_share_what_comes_through_a_pipe(command: Command) -> None:
+    payload = bytes(range(256)) * 9000
+    verb = [sys.executable, "-m", "dibs", "-d", str(command.path), "add", "x", "y", "--file", "-"]
+    subprocess.run(verb, env=command.env, input=payload, check=True, timeout=PATIENCE)
+    for ident in "xy":
+        assert (command.path / f"{ident}.available").read_bytes() == payload

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from io import BytesIO
+from typing import IO, TYPE_CHECKING
 
 from dibs.cli.boards import board_of, place, say_task
-from dibs.errors import BadName, DibsError, Exists, Refused, StorageError
+from dibs.errors import BadName, DibsError, Exists, Refused
 from dibs.names import escape
 
 if TYPE_CHECKING:
+    from dibs.board import Board
     from dibs.cli.say import Voice
 
 LIST_BYTES = 64 << 20
@@ -44,18 +48,27 @@ def add(voice: Voice, args: argparse.Namespace) -> int:
     if args.max_waiting is not None and args.max_waiting < 1:
         raise BadName(f"--max-waiting takes a number from 1, not {args.max_waiting}")
     board = board_of(args)
-    payload = content(args.file) if args.file is not None else b""
     for ident in args.id:
         escape(ident)  # nothing is added where one of them is no id
+    if args.file is None:
+        return _add_each(voice, args, board, BytesIO())
+    with _payload(args.file, len(args.id)) as source:
+        return _add_each(voice, args, board, source)
+
+
+def _add_each(voice: Voice, args: argparse.Namespace, board: Board, source: IO[bytes]) -> int:
+    begin = source.tell() if len(args.id) > 1 else 0
     kept = 0
     for number, ident in enumerate(args.id):
         try:
+            if number:
+                source.seek(begin)
             if args.max_waiting is not None and not board.room(args.max_waiting - 1, args.wait):
                 raise Refused(
                     f"{args.max_waiting} or more tasks wait already; {ident!a} was not added: "
                     "try again later, or give --wait"
                 )
-            say_task(voice, "added", board.add(ident, payload, priority=args.priority))
+            say_task(voice, "added", board.add(ident, source, priority=args.priority))
         except Exists as error:
             if len(args.id) == 1:
                 raise
@@ -77,27 +90,37 @@ def _say_refused(voice: Voice, ident: str, error: DibsError) -> None:
     voice.words(str(error))
 
 
-def content(file: str) -> bytes:
-    """All of a file, or with `-` of standard input."""
-    try:
-        return _read(file, -1)
-    except MemoryError:
-        raise StorageError(f"{file} is too large for this host's memory; nothing done") from None
+@contextmanager
+def _payload(file: str, times: int) -> Iterator[IO[bytes]]:
+    """What is in a file, or with `-` in standard input, to be read so many times."""
+    with ExitStack() as opened:
+        try:
+            source: IO[bytes] = sys.stdin.buffer
+            if file != "-":
+                source = opened.enter_context(open(file, "rb"))
+            if times > 1 and not source.seekable():  # a pipe is read once
+                from shutil import copyfileobj
+                from tempfile import TemporaryFile
+
+                pipe, source = source, opened.enter_context(TemporaryFile())
+                copyfileobj(pipe, source)
+                source.seek(0)
+        except OSError as error:
+            raise _unreadable(file, error) from None
+        yield source
 
 
 def listed(file: str) -> str:
     """The text of a list, which has an end however it is given."""
-    data = _read(file, LIST_BYTES + 1)
+    with _payload(file, 1) as source:
+        try:
+            data = source.read(LIST_BYTES + 1)
+        except OSError as error:
+            raise _unreadable(file, error) from None
     if len(data) > LIST_BYTES:
         raise BadName(f"{file}: a list has at most {LIST_BYTES >> 20} MiB: split it")
     return data.decode("utf-8", "surrogateescape")
 
 
-def _read(file: str, limit: int) -> bytes:
-    try:
-        if file == "-":
-            return sys.stdin.buffer.read(limit)
-        with open(file, "rb") as source:
-            return source.read(limit)
-    except OSError as error:
-        raise BadName(f"{file}: {error.strerror}: give a file that can be read") from None
+def _unreadable(file: str, error: OSError) -> BadName:
+    return BadName(f"{file}: {error.strerror}: give a file that can be read")
