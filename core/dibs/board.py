@@ -225,9 +225,15 @@ class Board:
 
     def check(self) -> list[Finding]:
         """Everything half done, doubled, foul or nobody's."""
-        from dibs.probing.trial import findings
+        from dibs import litter
+        from dibs.probing import trial
 
-        return [*checkup.check(self._store), *findings(self._store, self.path)]
+        store = self._store
+        return [
+            *checkup.check(store),
+            *litter.findings(store, self.path),
+            *trial.findings(store, self.path),
+        ]
 
     def repair(self) -> list[Finding]:
         """Mend what can be mended; returns what a person must decide."""

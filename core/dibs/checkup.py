@@ -98,7 +98,8 @@ def _sticky(store: Store) -> Iterator[Finding]:
 
 def _strangers(store: Store) -> Iterator[Finding]:
     for name in store.listing():
-        if names.read(name) is None and not own_file(name):
+        own = own_file(name) or name.startswith(".dibs.")  # the latter are looked at as litter
+        if names.read(name) is None and not own:
             yield Finding("stranger", name, _unread(name))
     for folder in (DONE, FAILED):
         for name in store.ended(folder):
@@ -170,7 +171,10 @@ def _locks(store: Store, now: Sample) -> Iterator[Finding]:
         stat = _heartbeat(store, name)
         if stat is None:
             continue
-        if _patience(store, looks.aside("lock", name), stat, store.settings.plain_ttl, now) <= 0:
+        if (
+            file_patience(store, looks.aside("lock", name), stat, store.settings.plain_ttl, now)
+            <= 0
+        ):
             yield Finding(
                 "lock",
                 name,
@@ -231,7 +235,7 @@ def _drafts(store: Store, now: Sample) -> Iterator[Finding]:
             stat = store.port.stat(path)
         except OSError:
             continue
-        if _patience(store, looks.aside("new", entry), stat, adding.DRAFT_AGE, now) > 0:
+        if file_patience(store, looks.aside("new", entry), stat, adding.DRAFT_AGE, now) > 0:
             continue
         m = _match_draft(entry)
         task = names.read(f"{m[1]}.{AVAILABLE}") if m else None
@@ -260,7 +264,7 @@ def settle_draft(store: Store, ident: str, state: str, nonce: str) -> bool:
     return True
 
 
-def _patience(store: Store, key: str, stat: Stat, age: float, now: Sample) -> float:
+def file_patience(store: Store, key: str, stat: Stat, age: float, now: Sample) -> float:
     """Seconds until a file counts as that old; like a claim, so that no clock step ages it."""
     changed = max(stat.mtime, stat.ctime)
     return store.clock.patience(key, changed, stat.mtime + stat.ctime, age, now)
@@ -276,7 +280,7 @@ def _witnesses(store: Store, now: Sample) -> Iterator[Finding]:
             continue
         half = _match_temporary(entry.rpartition(".")[2])
         key = looks.aside("witness", entry)
-        if half and _patience(store, key, stat, adding.DRAFT_AGE, now) <= 0:
+        if half and file_patience(store, key, stat, adding.DRAFT_AGE, now) <= 0:
             yield Finding("draft", path, "left over", partial(store.drop, path))
 
 
