@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from dibs import adding, janitor, looks, names
 from dibs.checkup_ids import check_ids
-from dibs.clock import LOOKS, SECOND, WITNESS, Sample, from_the_future
+from dibs.clock import LOOKS, SECOND, WITNESS, from_the_future
 from dibs.errors import DibsError, ReadOnly, storage_error
 from dibs.facts import LOCK_BYTES, facts_of
 from dibs.findings import Finding
@@ -25,6 +25,7 @@ from dibs.store import ASIDE, NEW, RECORDS
 from dibs.view import own_file
 
 if TYPE_CHECKING:
+    from dibs.clock import Sample
     from dibs.disk import Stat
     from dibs.store import Store
 
@@ -46,8 +47,7 @@ def check(store: Store) -> list[Finding]:
     if begun:  # a plain directory is not made a board by a look
         with suppress(ReadOnly):  # who may only look can tell as much
             store.ready()
-    judged = begun or next(store.live(), None) is not None
-    now = store.clock.now() if judged else Sample(store.port.stat("").mtime, store.port.boottime())
+    now = store.clock.now_or_newest(store.port.stat("").mtime)[0]
     found = [
         *_sticky(store),
         *_strangers(store),

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dibs.errors import NotABoard, StorageError, storage_error
 
 if TYPE_CHECKING:
-    from dibs.disk import Port
+    from dibs.disk import Port, Stat
     from dibs.host import Host
     from dibs.looks import Looks
 
@@ -122,8 +122,7 @@ class Clock:
         """The file system's now, made by touching the probe."""
         boot = self._port.boottime()
         try:
-            self._touch()
-            stat = self._port.stat(PROBE)
+            stat = self._touch()
         except OSError as error:
             raise storage_error(error) from error
         sample = Sample(stat.mtime, boot)
@@ -145,15 +144,23 @@ class Clock:
         except StorageError:
             return Sample(newest, self._port.boottime()), False
 
-    def _touch(self) -> None:
+    def _touch(self) -> Stat:
+        """The probe's times; in a plain directory those of a file that leaves nothing behind.
+
+        A look must not make a board: the first act does, before it reads the clock.
+        """
+        port = self._port
         try:
-            self._port.touch(PROBE)
+            port.touch(PROBE)
         except FileNotFoundError:
-            self._port.mkdir(".dibs")
             # Another user may touch it as soon as it has its name, so it has its mode by then.
-            draft = f"{PROBE}.{self._port.nonce()}"
-            self._port.create(draft, b"")
-            self._port.rename(draft, PROBE)
+            draft = f"{PROBE}.{port.nonce()}"
+            try:
+                port.create(draft, b"")
+            except FileNotFoundError:
+                return port.nameless()
+            port.rename(draft, PROBE)
+        return port.stat(PROBE)
 
     def trust(self, other: Clock) -> None:
         """Take over what another clock of this host has seen of the same file system."""

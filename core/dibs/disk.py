@@ -76,6 +76,9 @@ class Port(Protocol):
     def touch(self, path: str) -> None:
         """Set a file's times to the file system's now, as the file system counts it."""
 
+    def nameless(self) -> Stat:
+        """The times of a new file that never gets a name; refused where there are none such."""
+
     def sync(self, path: str) -> None:
         """Make a file, or a folder's names, durable."""
 
@@ -241,6 +244,17 @@ class Disk:
 
     def touch(self, path: str) -> None:
         os.utime(self._prefix + path, follow_symlinks=False)
+
+    def nameless(self) -> Stat:
+        flag: int = getattr(os, "O_TMPFILE", 0)
+        if not flag:
+            raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP), self.root)
+        fd = os.open(self.root, os.O_WRONLY | os.O_CLOEXEC | flag, 0o600)
+        try:
+            s = os.fstat(fd)
+        finally:
+            os.close(fd)
+        return Stat(s.st_ino, s.st_dev, s.st_mode, s.st_size, s.st_mtime_ns, s.st_ctime_ns)
 
     def sync(self, path: str) -> None:
         full = self._prefix + path

@@ -6,7 +6,7 @@ import errno
 from typing import NoReturn
 
 from dibs.clock import PROBE
-from dibs.disk import Disk
+from dibs.disk import Disk, Stat
 from dibs.errors import OPENED
 
 
@@ -41,6 +41,9 @@ class Unwritten(Disk):
         if path != PROBE:
             self._refuse(path)
         super().touch(path)
+
+    def nameless(self) -> Stat:
+        self._refuse("")
 
     def sync(self, path: str) -> None:
         """Nothing of this process needs it."""

@@ -16,7 +16,6 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from dibs import names
-from dibs.clock import Sample
 from dibs.errors import StorageError, storage_error
 from dibs.evidence import Verdict, judge
 from dibs.janitor import dead
@@ -25,6 +24,7 @@ from dibs.pulses import Pulses
 from dibs.store import RECORDS
 
 if TYPE_CHECKING:
+    from dibs.clock import Sample
     from dibs.facts import Facts
     from dibs.store import Store
 
@@ -242,15 +242,13 @@ class View:
         return self._store.port.boottime()
 
     def now(self, facts: Iterable[Facts]) -> tuple[Sample, bool]:
-        """The clock; where the board cannot be written, the newest time seen on it."""
+        """The clock; where it cannot be read, the newest time seen on the board."""
         store, newest = self._store, max((f.beat for f in facts), default=0)
         try:
             seen = max(newest, store.port.stat("").mtime)
         except OSError as error:
             raise storage_error(error) from error
-        if newest or self.live or store.look(".dibs"):  # else nothing to judge: nothing is written
-            return store.clock.now_or_newest(seen)
-        return Sample(seen, store.port.boottime()), False
+        return store.clock.now_or_newest(seen)
 
     def _apply(self, came: set[str], went: set[str]) -> Change:
         gone = []

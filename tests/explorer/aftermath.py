@@ -5,6 +5,7 @@ Nothing may stay half done. The answer depends on the world alone, so it is reme
 
 from __future__ import annotations
 
+import errno
 import os
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -88,6 +89,9 @@ class Hand:
 
     def touch(self, path: str) -> None:
         self._do("touch", path)
+
+    def nameless(self) -> Stat:
+        raise OSError(errno.EOPNOTSUPP, "no file without a name here")
 
     def sync(self, path: str) -> None:
         self._do("sync", path)

@@ -20,6 +20,7 @@ from dibs_tui.model.seen import Seen
 from dibs_tui.once import frame
 from tests.tui.listed import NOW, SECOND, claim, still
 from tests.tui.live import drive, text_of, until
+from tests.tui.terminal import terminal
 
 AGE = 3.0
 
@@ -96,3 +97,17 @@ def test_a_read_only_dashboard_marks_them_all_the_time(plain: Path) -> None:
 def test_one_frame_marks_them_too(plain: Path) -> None:
     told = frame(dibs.open(plain, read_only=True), width=120, terms=())
     assert re.search(r"a +.*≥", told), told
+
+
+def test_a_dashboard_that_only_looks_writes_nothing_and_shows_exact_ages(plain: Path) -> None:
+    before = os.stat(plain).st_mtime_ns
+    with terminal(plain.parent, plain) as shown:
+        shown.shows("a  ", "● live", "1 claimed")
+        for _ in range(4):  # the clock is read every two seconds, problems are looked for at once
+            second = shown.lines[0][-9:]
+            shown.wait_for(lambda second=second: shown.lines[0][-9:] != second)  # type: ignore[misc]
+        assert "≥" not in shown.text
+        shown.send("q")
+        assert shown.leaves() == 0
+    assert sorted(os.listdir(plain)) == ["a.claimed", "a.lock", "b.available"]
+    assert os.stat(plain).st_mtime_ns == before

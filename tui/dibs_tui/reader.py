@@ -143,7 +143,7 @@ class Reader(Thread):
         if not self._mount.network:  # there is little to hear, and listening could hang for ever
             self._events = events = Events(self.path, self._heard)
             events.start()
-            follower.on_touch = lambda: events.expect(PROBE, _HEARD)
+            follower.on_touch = lambda: self._expect_touch(events)
         follower.complete()
         self._busy(False, follower)
         while not self._ended:
@@ -158,6 +158,11 @@ class Reader(Thread):
             follower.look()
             self._tries = 0
             self._busy(False, follower)
+
+    def _expect_touch(self, events: Events) -> None:
+        """Our own touch must be heard; a plain directory has no probe, and nothing is touched."""
+        if os.path.lexists(os.path.join(self.path, PROBE)):
+            events.expect(PROBE, _HEARD)
 
     def _read_upto(self, board: object) -> dict[str, int] | None:
         """How far the journals of that board were told already, if it is the one of before."""
