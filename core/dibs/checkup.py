@@ -27,8 +27,11 @@ from dibs.view import own_file
 if TYPE_CHECKING:
     from dibs.clock import Sample
     from dibs.disk import Stat
+    from dibs.facts import Facts
     from dibs.store import Store
 
+_WRITING = 10 * SECOND
+"""How long a claim may be without its record before that is worth knowing."""
 _match_draft = re.compile(r"([A-Za-z0-9_=-]+)\.(task|lock)\.([0-9A-F]{10})").fullmatch
 _match_temporary = re.compile(r"[0-9A-F]{10}").fullmatch
 _match_record = re.compile(r"(.+?)(?:\.([0-9A-F]{10}))?", re.DOTALL).fullmatch
@@ -142,6 +145,12 @@ def _claims(store: Store, now: Sample) -> Iterator[Finding]:
             yield Finding("future", task.name, f"its beat lies {ahead:.0f} s in the future")
         wait = janitor.patience(store, facts, now)
         if wait > 0 and not facts.expired(now):
+            if _unrecorded(store, facts, now):
+                text = (
+                    f"no record in {RECORDS}: it was removed, or its claimant died; until a beat "
+                    f"writes it again the board's ttl counts, {store.settings.ttl:g} s"
+                )
+                yield Finding("record", task.name, text, fault=False)
             continue
         kind = "take" if task.take else "stale"
         text = f"silent for {facts.age(now):.0f} s, its ttl is {facts.ttl:g} s"
@@ -149,6 +158,16 @@ def _claims(store: Store, now: Sample) -> Iterator[Finding]:
             yield Finding(kind, task.name, f"{text}; look again in {wait:.0f} s")
         else:
             yield Finding(kind, task.name, text, partial(janitor.give_back, store, facts, now))
+
+
+def _unrecorded(store: Store, facts: Facts, now: Sample) -> bool:
+    """Whether a live claim has no record, though it had the time to write one.
+
+    The name is looked at last: a claim that ends loses its name first, then its record.
+    """
+    if facts.record is not None or facts.task.plain or now.fs - facts.since < _WRITING:
+        return False
+    return store.look(facts.task.name) is True
 
 
 def _locks(store: Store, now: Sample) -> Iterator[Finding]:

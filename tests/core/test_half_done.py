@@ -127,7 +127,7 @@ def test_claimed_name_without_a_record_is_reaped_by_the_boards_ttl(place: Place)
     dying(place, "create", ".dibs/records/", lambda board: board.claim("x", ttl=1000))
     assert place.records() == []
     place.world.advance(100)
-    assert kinds(place) == []
+    assert kinds(place) == ["record"]
     place.world.advance(21)
     assert kinds(place) == ["stale"]
     mended(place)
@@ -427,3 +427,35 @@ def test_many_janitors_at_once_mend_each_state_once(place: Place) -> None:
         finding.mend()
     assert place.names() == [f"{x}.f1a1.available" for x in "abc"] + ["p.available"]
     assert kinds(place) == []
+
+
+@pytest.mark.parametrize("lock", [False, True])
+def test_a_live_claim_whose_record_was_removed_is_worth_knowing(place: Place, lock: bool) -> None:
+    place.board.add("x")
+    claim = place.board.acquire("door") if lock else place.board.claim("x")
+    assert claim is not None
+    (place.path / ".dibs/records" / claim.name).unlink()
+    assert place.board.check() == []  # it may be about to write it
+    place.world.advance(15)
+    (finding,) = place.board.check()
+    assert (finding.kind, finding.name, finding.fault) == ("record", claim.task.name, False)
+    assert finding.mend is None
+    claim.beat()
+    assert place.board.check() == []
+
+
+def test_a_claim_that_ends_while_check_looks_at_it_lost_no_record(place: Place) -> None:
+    place.board.add("x")
+    claim = place.board.claim("x")
+    assert claim is not None
+    place.world.advance(15)
+    record = f".dibs/records/{claim.name}"
+    looker, port = place.another()
+
+    def end(path: str) -> None:
+        if path == record and (place.path / record).exists():
+            claim.done()
+
+    port.before["read"] = end
+    assert looker.check() == []
+    assert [task.state for task in place.board.find("x")] == ["done"]
