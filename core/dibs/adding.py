@@ -106,7 +106,12 @@ def _write(store: Store, draft: str, pieces: Iterator[bytes]) -> None:
     """
     sync = store.settings.durability != "off"
     first, second = next(pieces, b""), next(pieces, b"")
-    store.port.create(draft, first, sync=sync and not second)
+    try:
+        store.port.create(draft, first, sync=sync and not second)
+    except FileNotFoundError:
+        store.make_folders()
+        _refuse_lost(store)
+        store.port.create(draft, first, sync=sync and not second)
     if not second:
         return
     size = len(first)

@@ -96,7 +96,7 @@ def _unwritten(store: Store, *, offered: bool) -> dict[str, int]:
     Those that a shell may have offered and dibs has not claimed need none, but where all was lost
     they cannot be told from others.
     """
-    used = {names.escape(t.id) for t in tasks_of(store, ended=True) if offered or _hardened(t)}
+    used = {names.escape(t.id) for t in tasks_of(store, ended=True) if offered or _used(t)}
     numbers: dict[str, int] = {}
     fences: dict[str, int] = {}
     for entry in store.ended(GONE):
@@ -113,8 +113,9 @@ def _unwritten(store: Store, *, offered: bool) -> dict[str, int]:
     return {eid: n for eid in used if f"{eid}.{(n := numbers.get(eid, 0))}" not in there}
 
 
-def _hardened(task: Task) -> bool:
-    return bool(task.fence or task.claim) or task.kind == "lock"
+def _used(task: Task) -> bool:
+    """Whether dibs has had it: a shell may have offered any other."""
+    return task.hardened or task.kind == "lock"
 
 
 def _write_known(store: Store) -> None:

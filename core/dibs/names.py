@@ -116,6 +116,11 @@ class Task(NamedTuple):
         return self.state in (CLAIMED, HELD)
 
     @property
+    def hardened(self) -> bool:
+        """Only dibs makes such a name: it has a claim or counters."""
+        return bool(self.claim) or self.stamp != _DEFAULT
+
+    @property
     def plain(self) -> bool:
         """A claim made with nothing but `mv`; its name holds no nonce."""
         return self.state == CLAIMED and not self.claim

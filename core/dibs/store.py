@@ -153,15 +153,25 @@ class Store:
     def _make(self, folder: str) -> None:
         """Make a folder where it is missing; a `known/` that was lost comes back with a note.
 
-        It is there before the mark is, so where only the mark is there it has been lost.
+        It is there before the mark is, so where only the mark is there it has been lost. Where
+        both are missing, names that only dibs makes say the same of all of `.dibs`.
         """
-        if folder == KNOWN and self._marked and self.look(KNOWN) is False:
+        if folder == KNOWN and self.look(KNOWN) is False and (self._marked or self._used()):
             again = f"{KNOWN}.{self.port.nonce()}"
             self.port.mkdir(again)
             self.port.create(again + KNOWN_LOST.removeprefix(KNOWN), b"")
             with suppress(FileExistsError):
                 self.port.rename(again, KNOWN, keep=True)
         self.port.mkdir(folder)
+
+    def _used(self) -> bool:
+        """Whether dibs has worked here before, as far as names show it."""
+        live = any(t.hardened for t in map(names.read, self.listing()) if t is not None)
+        return live or any(
+            names.read_ended(folder, name) is not None
+            for folder in (DONE, FAILED)
+            for name in self.ended(folder)
+        )
 
     def _mark(self) -> None:
         """Decide the board's format: whoever makes the board creates the file exclusively."""

@@ -81,7 +81,7 @@ def test_journals_that_are_removed_take_only_the_history_with_them(board: dibs.B
     assert told == ["requeue", "claim"]
 
 
-def test_a_copy_without_its_folder_of_records_has_all_its_tasks_and_forgot_their_ids(
+def test_a_copy_without_its_folder_of_records_has_all_its_tasks_and_adds_none_twice(
     board: dibs.Board,
 ) -> None:
     copy = copied(board, ".dibs")
@@ -90,8 +90,15 @@ def test_a_copy_without_its_folder_of_records_has_all_its_tasks_and_forgot_their
         "waits": b"waits",
         "v1.2": b"v1.2",
     }
-    copy.add("done")
-    assert len(copy.find("done")) == 2, "nothing told that it was there already"
+    for ident in ("done", "claimed", "new"):
+        with pytest.raises(dibs.StorageError, match="check --repair"):
+            copy.add(ident)
+    copy.repair()
+    for ident in ("done", "failed", "claimed", "waits", "v1.2"):
+        with pytest.raises(dibs.Exists):
+            copy.add(ident)
+    copy.add("new")
+    assert states(copy) == states(board) | {"new": "available"}
 
 
 def leave(place: Path) -> None:

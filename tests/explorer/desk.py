@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
-from dibs import adding, checkup, forgetting, janitor
+from dibs import adding, checkup, checkup_ids, forgetting, janitor
 from dibs.board import Board
 from dibs.claims import Claim, Terms, take
 from dibs.clock import Clock, Sample
@@ -198,6 +198,10 @@ class Desk:
     def clean_records(self) -> None:
         """The part of a repair that is about records without a claim."""
         checkup.repair(self.store, list(checkup._records(self.store)))
+
+    def write_known(self) -> None:
+        """The part of a repair that is about which ids were used."""
+        checkup.repair(self.store, list(checkup_ids._known(self.store)))
 
     def repair(self) -> None:
         checkup.repair(self.store, checkup.check(self.store))

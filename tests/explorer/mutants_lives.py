@@ -11,6 +11,24 @@ _INODE = ".dibs/past/inode"
 
 MUTANTS: list[Mutant] = [
     mutant(
+        "a board without `.dibs` is a new one",
+        "The id of a live claim is added a second time.",
+        add.LOST,
+        ("store:Store._make", "self._marked or self._used()", "self._marked"),
+    ),
+    mutant(
+        "ids are given out while it is not known which were used",
+        "`known/lost` is there, and the id of a live claim is added.",
+        add.LOST_MENDED,
+        ("adding:_refuse_lost", "store.there(KNOWN_LOST)", "False"),
+    ),
+    mutant(
+        "what was lost is found out without a look at what has ended",
+        "The claim's id ends before it is written, and is added a second time.",
+        add.LOST_MENDED,
+        ("checkup_ids:_unwritten", "tasks_of(store, ended=True)", "tasks_of(store)"),
+    ),
+    mutant(
         "a slow adder reports success",
         "A janitor took its payload for a dead adder's and removed it.",
         add.SLOW,

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dibs import forgetting
 from dibs.names import read_any
 
-from .desk import Desk, board
+from .desk import Desk, Options, board
 from .invariants import JANITOR, OPERATOR, PLAIN, SHELL
 from .scenario import Faults
 from .scene import Part, scene
-from .scenes_claims import works
+from .scenes_claims import MINE, holder, works
 from .shell import goes_on
 from .shell import works as plain_works
 from .simdisk import SimWorld
@@ -247,7 +247,42 @@ EDITOR = scene(
     payloads=(),
     served=True,
 )
+
+
+def _lost(world: SimWorld) -> None:
+    """All of `.dibs` was removed, or the board was copied without it."""
+    world.folders(".dibs/journal", "done", "failed", "proc")
+    world.put(f"{MINE}.claimed", b"one")
+
+
+LOST = scene(
+    "`.dibs` is lost beside a claim, and its id is added",
+    _lost,
+    [Part("ann", holder(Desk.done)), TWO],
+    Faults(crashes=1, lost=1, total=1),
+    options=Options(ready=False),
+    mode="bounded",
+    preemptions=2,
+)
+
+
+def _made_again(world: SimWorld) -> None:
+    """Somebody has come to the board since, and it is not known which ids were used."""
+    board(world)
+    world.put(f"{MINE}.claimed", b"one")
+    world.put(".dibs/known/lost", b"")
+
+
+LOST_MENDED = scene(
+    "what was lost is found out while a worker ends and the id is added",
+    _made_again,
+    [Part("ann", holder(Desk.done)), Part("jan", Desk.write_known, JANITOR), TWO],
+    Faults(crashes=1),
+    mode="bounded",
+    preemptions=2,
+)
 SCENARIOS = [
+    *(LOST, LOST_MENDED),
     *(TWINS, SLOW, SLOW_OFFERED, STRAY, SHADOW, EDITOR),
     *(TWINS_AND_WORKER, HALF, LIVES, FORGETS, FORGET_ADDED, RACE_SHELL, OFFERED_FIRST),
 ]

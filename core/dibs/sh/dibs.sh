@@ -209,6 +209,7 @@ dibs_open() {
     .dibs/aside .dibs/witness .dibs/looks .dibs/journal .dibs/free; do
     [ "$f" != .dibs/known ] || [ -d $f ] || [ ! -e .dibs/claims ] ||
       dibs_die 1 "$f was lost: dibs check --repair finds out which ids were used"
+    [ "$f" != .dibs/known ] || [ -d $f ] || ! dibs_used || dibs_note_lost
     if [ -L "$f" ] || { [ -e "$f" ] && [ ! -d "$f" ]; }; then dibs_die 1 "$f is not a folder of its own"; fi
     [ -d "$f" ] || { command mkdir "$f" 2> /dev/null && dibs_own "$f"; } || [ -d "$f" ] ||
       dibs_die 1 "$where/$f cannot be made"
@@ -216,6 +217,25 @@ dibs_open() {
   f=.dibs/claims
   [ -f "$f" ] || { (set -C; : > "$f") 2> /dev/null && dibs_own "$f"; }
   [ -f "$f" ] && [ ! -L "$f" ] || dibs_die 1 "$where/$f is not a file of the board's own"
+}
+
+dibs_used() { # whether names that only dibs makes are here: .dibs was lost
+  for x in *.f[0-9]*.*; do
+    dibs_read "$x" && [ "$claim$fence$attempts$prio" != 005 ] && return
+  done
+  for x in "done"/*.f[0-9]*.* failed/*.f[0-9]*.*; do
+    dibs_claimed "${x##*/}" && return
+  done
+  return 1
+}
+
+dibs_note_lost() { # .dibs/known comes back with a note, so that dibs adds no id twice
+  dibs_nonce
+  x=$f.$nonce
+  command mkdir "$x" && dibs_own "$x" && : > "$x/lost" && dibs_own "$x/lost" && command mv -n "$x" "$f" ||
+    dibs_die 1 "$where/$f cannot be made"
+  x=$f/${x##*/}
+  [ ! -d "$x" ] || { command rm -f "$x/lost" && command rmdir "$x"; } # another was faster
 }
 
 dibs_fits() { # TEXT, and how many characters it may have
