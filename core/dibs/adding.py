@@ -26,6 +26,8 @@ PIECE = 1 << 20
 """Bytes of a payload that are in memory at once, where it comes from a file."""
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EACCES)
 _match_life = re.compile(r"([0-9A-F]{10}) (f[0-9ap]+)\n?").fullmatch
+match_draft = re.compile(r"([A-Za-z0-9_=-]+)\.(task|lock)\.([0-9A-F]{10})").fullmatch
+"""A name in `new/` as `draft_name` makes it: the escaped id, the kind, the nonce."""
 
 
 class Life(NamedTuple):

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 _WRITING = 10 * SECOND
 """How long a claim may be without its record before that is worth knowing."""
-_match_draft = re.compile(r"([A-Za-z0-9_=-]+)\.(task|lock)\.([0-9A-F]{10})").fullmatch
 _match_temporary = re.compile(r"[0-9A-F]{10}").fullmatch
 _match_record = re.compile(r"(.+?)(?:\.([0-9A-F]{10}))?", re.DOTALL).fullmatch
 _match_heartbeat = re.compile(
@@ -256,7 +255,7 @@ def _drafts(store: Store, now: Sample) -> Iterator[Finding]:
             continue
         if file_patience(store, looks.aside("new", entry), stat, adding.DRAFT_AGE, now) > 0:
             continue
-        m = _match_draft(entry)
+        m = adding.match_draft(entry)
         task = names.read(f"{m[1]}.{AVAILABLE}") if m else None
         if m is not None and task is not None:
             state = AVAILABLE if m[2] == "task" else FREE

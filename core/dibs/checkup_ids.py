@@ -8,9 +8,10 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dibs import forgetting, names
+from dibs import adding, forgetting, names
 from dibs.findings import Finding, some
-from dibs.names import AVAILABLE, DONE, FAILED, Task
+from dibs.names import AVAILABLE, DONE, FAILED, FREE_FOLDER, Task
+from dibs.scans import repeat
 from dibs.store import GONE, KNOWN, KNOWN_LOST, NEW, PAST
 from dibs.view import doubles
 
@@ -96,7 +97,10 @@ def _unwritten(store: Store, *, offered: bool) -> dict[str, int]:
     Those that a shell may have offered and dibs has not claimed need none, but where all was lost
     they cannot be told from others.
     """
-    used = {names.escape(t.id) for t in tasks_of(store, ended=True) if offered or _used(t)}
+    # Before the names, as a draft becomes one; an adder that is still at it publishes it later.
+    drafts = map(adding.match_draft, store.ended(NEW) if offered else ())
+    used = {m[1] for m in drafts if m}
+    used |= {names.escape(t.id) for t in tasks_of(store, ended=True) if offered or _used(t)}
     numbers: dict[str, int] = {}
     fences: dict[str, int] = {}
     for entry in store.ended(GONE):
@@ -119,18 +123,19 @@ def _used(task: Task) -> bool:
 
 
 def _write_known(store: Store) -> None:
-    """Write the entries until a search finds none missing, as a listing misses what is renamed.
+    """Write the entries until no scan can have missed an id: one may be renamed while it is listed.
 
     Empty ones: nobody can say which adder's nonce was there. Nothing is added meanwhile.
     """
     lost = store.look(KNOWN_LOST) is not False
-    for _ in range(10):
-        missing = _unwritten(store, offered=lost)
-        for eid, number in missing.items():
+
+    def write() -> bool:
+        for eid, number in _unwritten(store, offered=lost).items():
             with suppress(FileExistsError):
                 store.write(f"{KNOWN}/{eid}.{number}", b"")
-        if not missing:
-            break
+        return True
+
+    repeat(store, write, [f"{FREE_FOLDER}/{sub}" for sub in store.ended(FREE_FOLDER)])
     store.sync(KNOWN)
     store.drop(KNOWN_LOST)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 
 from dibs import names
@@ -31,24 +31,40 @@ def search(store: Store, idents: Collection[str], quiet: int = 2) -> dict[str, t
     """
     wanted = set(idents)
     found: dict[str, tuple[Task, ...]] = {}
+
+    def scan() -> bool:
+        found.update(present(store, wanted))
+        wanted.difference_update(found)
+        return bool(wanted)
+
+    if wanted:
+        repeat(store, scan, {names.free_folder(ident) for ident in wanted}, quiet)
+    return {ident: found.get(ident, ()) for ident in idents}
+
+
+def repeat(store: Store, scan: Callable[[], bool], free: Collection[str], quiet: int = 2) -> None:
+    """Scan the board, `free` and what is over, until a listing can have missed nothing.
+
+    That is so many scans while nothing changed, or many over ten seconds, or one that returns
+    False: it found all that it looks for.
+    """
+    folders = ["", DONE, FAILED, *sorted(free)]
     until = store.port.boottime() + 2 * PATIENCE
-    folders = ["", DONE, FAILED, *sorted({names.free_folder(ident) for ident in wanted})]
     scans = 0
-    while wanted:
+    while True:
         before = _quiet_since(store, folders)
-        found |= present(store, wanted)
-        wanted -= found.keys()
+        if not scan():
+            return
         scans += 1
         if before is not None and _quiet_since(store, folders) == before:
             quiet -= 1
             if quiet <= 0:
-                break
+                return
             store.port.sleep(_APART)
         elif scans >= _SCANS and store.port.boottime() >= until:
-            break
-        elif wanted:
+            return
+        else:
             store.port.sleep(0.3)
-    return {ident: found.get(ident, ()) for ident in idents}
 
 
 def present(store: Store, wanted: Collection[str]) -> dict[str, tuple[Task, ...]]:

@@ -272,6 +272,53 @@ def test_a_process_under_which_known_is_lost_adds_no_id_twice(place: Place) -> N
     assert place.board.acquire("door").fence == 1
 
 
+def test_an_id_that_is_requeued_while_a_lost_known_is_written_is_not_added_twice(
+    place: Place,
+) -> None:
+    place.board.add("x")
+    over = done(place, "x")
+    other = place.another()[0]
+    lose(place)
+    findings = [f for f in place.board.check() if f.kind == "known"]
+
+    def moves(folder: str) -> None:
+        """After the board's own directory was listed, and before `done/` is."""
+        if folder == "done":
+            del place.port.before["names"]
+            other.requeue(over.name)
+
+    place.port.before["names"] = moves
+    for finding in findings:
+        assert finding.mend is not None
+        finding.mend()
+    assert place.names() == ["x.f1.available"]
+    with pytest.raises(dibs.Exists):
+        place.board.add("x")
+
+
+def test_an_id_that_is_published_after_a_lost_known_was_written_is_not_added_twice(
+    place: Place,
+) -> None:
+    place.board.add("x")
+    done(place, "x")
+    place.board.purge()
+    place.board.forget("x")
+
+    def loses(_: str) -> None:
+        """Between the entry in `known/` and the payload's rename."""
+        del place.port.before["rename"]
+        lose(place)
+        assert place.another()[0].repair() == []
+
+    place.port.before["rename"] = loses
+    place.board.add("x")
+    claim = place.board.claim("x")
+    with pytest.raises(dibs.Exists):
+        place.board.add("x")
+    assert claim is not None
+    assert place.names() == [claim.task.name]
+
+
 def test_a_forgotten_id_whose_known_is_lost_goes_on_above_its_fences(place: Place) -> None:
     place.board.add("x")
     last = done(place, "x").fence

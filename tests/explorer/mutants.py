@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from . import mutants_claims, mutants_lives, mutants_locks, mutants_looks, mutants_plain
+from . import (
+    mutants_claims,
+    mutants_lives,
+    mutants_locks,
+    mutants_looks,
+    mutants_plain,
+    mutants_repair,
+)
 from .mutant import Mutant
 
 MUTANTS: list[Mutant] = [
@@ -11,4 +18,5 @@ MUTANTS: list[Mutant] = [
     *mutants_lives.MUTANTS,
     *mutants_locks.MUTANTS,
     *mutants_looks.MUTANTS,
+    *mutants_repair.MUTANTS,
 ]

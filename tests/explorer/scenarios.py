@@ -9,6 +9,7 @@ from . import (
     scenes_looks,
     scenes_operator,
     scenes_plain,
+    scenes_repair,
     scenes_time,
 )
 from .scenario import Scenario
@@ -19,6 +20,7 @@ SCENARIOS: list[Scenario] = [
     *scenes_add.SCENARIOS,
     *scenes_locks.SCENARIOS,
     *scenes_plain.SCENARIOS,
+    *scenes_repair.SCENARIOS,
     *scenes_time.SCENARIOS,
     *scenes_looks.SCENARIOS,
 ]
