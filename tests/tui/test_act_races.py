@@ -327,6 +327,37 @@ def test_an_act_is_not_undone_once_the_task_moved_behind_the_dialog(
 
 
 @pytest.mark.usefixtures("_no_waiting")
+@pytest.mark.parametrize("left", ["nothing", "an empty directory"])
+@pytest.mark.parametrize("key", ["plus", "P", "u"])
+def test_a_board_that_goes_missing_behind_the_dialog_is_named_and_nothing_is_done(
+    path: Path, board: dibs.Board, key: str, left: str
+) -> None:
+    task = board.add("task-1")
+    if key == "u":
+        task = board.reprioritise(task.name, 9)
+    before, away = listing(board), path.with_name("away")
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await pilot.press("2")
+        await until(pilot, lambda: app.board_screen.table.painted_at_cursor() == task.name)  # type: ignore[union-attr]
+        await pilot.press(key)
+        await until(pilot, lambda: "y — " in text_of(app))
+        os.rename(path, away)
+        if left != "nothing":
+            os.mkdir(path)
+        await pilot.press("y")
+        words = "the board is missing, nothing was done"
+        await until(pilot, lambda: words in " ".join(text_of(app).replace("│", " ").split()))
+        assert "it is gone" not in text_of(app)
+        if left != "nothing":
+            os.rmdir(path)  # which an act would have made a board
+        os.rename(away, path)
+
+    drive(path, steps)
+    assert listing(board) == before
+
+
+@pytest.mark.usefixtures("_no_waiting")
 def test_a_stale_lock_is_refused_before_any_dialog_says_that_it_changed(
     path: Path, board: dibs.Board
 ) -> None:

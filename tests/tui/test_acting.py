@@ -43,7 +43,7 @@ def item(ident: str, verdict: Verdict | None, changed: str = "") -> Item:
 def run(board: dibs.Board, act: str, *sights: Sight) -> list[Outcome]:
     outcomes: list[Outcome] = []
     items = list(judged(board, sights))
-    done(board, ACTS[act], items, "test", "ada@web-1", Event(), outcomes.append)
+    done(lambda: board, ACTS[act], items, "test", "ada@web-1", Event(), outcomes.append)
     return outcomes
 
 
@@ -106,7 +106,7 @@ def test_a_newer_claim_is_never_hit(board: dibs.Board) -> None:
     assert Plan(ACTS["force-release"], (item_now,)).chosen(odd=True) == ()
     outcomes: list[Outcome] = []
     unaware = item_now._replace(changed="")
-    done(board, ACTS["force-release"], [unaware], "r", "me", Event(), outcomes.append)
+    done(lambda: board, ACTS["force-release"], [unaware], "r", "me", Event(), outcomes.append)
     assert [o.word for o in outcomes] == ["changed"]
     assert "you saw #1; now it is claimed #2 by web-9" in outcomes[0].text
     second.verify()
@@ -128,7 +128,7 @@ def test_a_newer_plain_claim_of_the_same_name_is_never_hit(board: dibs.Board) ->
     assert item_now.changed
     outcomes: list[Outcome] = []
     unaware = item_now._replace(changed="")
-    done(board, ACTS["force-release"], [unaware], "r", "me", Event(), outcomes.append)
+    done(lambda: board, ACTS["force-release"], [unaware], "r", "me", Event(), outcomes.append)
     assert [o.word for o in outcomes] == ["changed"]
     assert (root / "p.claimed").exists()
 
@@ -143,7 +143,7 @@ def test_a_stopped_plan_leaves_the_rest_and_says_so(board: dibs.Board) -> None:
         outcomes.append(outcome)
         stop.set()
 
-    done(board, ACTS["park"], list(judged(board, sights)), "r", "me", stop, told)
+    done(lambda: board, ACTS["park"], list(judged(board, sights)), "r", "me", stop, told)
     assert [o.word for o in outcomes] == ["done", "left", "left"]
     assert [board.find(i)[0].state for i in "abc"] == ["failed", "available", "available"]
 

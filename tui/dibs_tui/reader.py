@@ -88,7 +88,23 @@ class Reader(Thread):
         self._inbox.put(("since", tuple(names)))
 
     def open_board(self) -> dibs.Board:
-        """The board opened anew, for a thread of one's own."""
+        """The board that is shown, opened again for a thread of the caller's.
+
+        Refused while it is missing: what is there instead, such as the empty directory below a
+        mount, has no task of that name, and an act would make it a board.
+        """
+        shown = self._followed[0] if self._followed is not None else None
+        try:
+            board = self._opened()
+        except BoardMissing:
+            if shown is None:
+                raise
+            board = None
+        if board is None or (shown is not None and identity(self.path) != shown):
+            raise BoardMissing(f"the board is missing, nothing was done: {self.path}: {_GONE}")
+        return board
+
+    def _opened(self) -> dibs.Board:
         board = self._open(self.path, read_only=self.read_only)
         if self.board is not None:  # a dialog must not know less of the clock than the list does
             board.trust(self.board)
@@ -127,7 +143,7 @@ class Reader(Thread):
         """Open the board and follow it until it fails or is replaced."""
         self._busy(True)
         before = self._which()
-        self.board = board = self.open_board()
+        self.board = board = self._opened()
         self._recognise()
         follower = Follower(board, self._tell, self._picture(board), self._read_upto(before[0]))
         self._followed = before[0], follower

@@ -107,7 +107,7 @@ def _told(sight: Sight, now: Iterable[Task]) -> str:
 
 
 def done(
-    board: Board,
+    open_board: Callable[[], Board],
     act: Act,
     items: Sequence[Item],
     reason: str,
@@ -118,12 +118,13 @@ def done(
     keep_attempts: bool = False,
 ) -> None:
     """Do an act to each of these, one after the other, and tell of each."""
-    outcomes = []
+    board, outcomes = open_board(), []
     for item in items:
         if stopped.is_set():
             outcome = Outcome(item.sight, "left", "stopped before it came to this")
         else:
             outcome = _done(board, act, item, reason, by, keep_attempts)
+            outcome = _unless_missing(open_board, outcome)
         outcomes.append(outcome)
         if len(outcomes) < len(items):
             told(outcome)
@@ -169,6 +170,16 @@ def _done(board: Board, act: Act, item: Item, reason: str, by: str, keep_attempt
     except DibsError as error:
         return Outcome(sight, "error", clean(str(error)))
     return Outcome(sight, "done", f"now {task.state}")
+
+
+def _unless_missing(open_board: Callable[[], Board], outcome: Outcome) -> Outcome:
+    """A task that is gone, unless its board is: then nothing is known of the task."""
+    if outcome.word in ("gone", "refused"):
+        try:
+            open_board()
+        except DibsError as error:
+            return outcome._replace(word="error", text=clean(str(error)))
+    return outcome
 
 
 def _alive(board: Board, task: Task) -> bool:

@@ -77,7 +77,7 @@ class Errand:
             why = "the work ended with a fault"
             try:
                 done(
-                    self._open(), self._act, items, reason, by, self._stop, told,
+                    self._open, self._act, items, reason, by, self._stop, told,
                     keep_attempts=keep_attempts,
                 )  # fmt: skip
             except DibsError as error:
