@@ -112,7 +112,14 @@ class Storm:
         by, outcomes = self._new("acts"), list[Outcome]()
         with self._killable(0.15, 25 * len(chosen)) as killed, self._as(by) as steps:
             done(
-                self._board, act, chosen, "storm", by, Event(), outcomes.append, keep_attempts=keep
+                lambda: self._board,
+                act,
+                chosen,
+                "storm",
+                by,
+                Event(),
+                outcomes.append,
+                keep_attempts=keep,
             )
         self._judge(act, chosen, outcomes, steps, by, bool(killed))
 

@@ -87,6 +87,8 @@ def test_matches_that_an_act_does_not_fit_are_left_out_and_counted(board: dibs.B
         await pilot.press("plus")
         await until(pilot, lambda: isinstance(app.screen, ActScreen))
         await until(pilot, lambda: hint(app).startswith("y"))
+        assert "1 of 2 left out: 1 claimed" in text_of(app)
+        assert "u undoes it." in text_of(app)
         await pilot.press("y")
         await until(pilot, lambda: app.screen is app.board_screen)
 
@@ -150,6 +152,8 @@ def test_a_run_can_be_stopped_and_what_it_left_stays_marked_and_is_told(
         await pilot.press("escape")
         go_on.set()
         await until(pilot, lambda: "3 done · 3 left" in text_of(app))
+        assert "Park 6 tasks: stopped" in text_of(app)
+        assert "Park 6 tasks?" not in text_of(app)
         await pilot.press("c")
         await until(pilot, lambda: "stopped before it came to this" in app.clipboard)
         await pilot.press("e")

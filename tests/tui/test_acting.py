@@ -11,12 +11,15 @@ from pathlib import Path
 from threading import Event
 
 import pytest
+from rich.style import Style
 
 import dibs
 from dibs import Task, Verdict
+from dibs_tui.acting import telling
 from dibs_tui.acting.doing import Outcome, done, judged
 from dibs_tui.acting.hands import Hands, settled
-from dibs_tui.acting.plan import ACTS, Asked, Item, Plan, Sight, asked, command, fitting
+from dibs_tui.acting.plan import ACTS, Asked, Item, Plan, Sight, asked, command, fitting, left_out
+from tests.patience import PATIENCE
 
 
 @pytest.fixture
@@ -161,6 +164,76 @@ def test_the_line_that_is_shown_does_the_same_and_refuses_when_it_is_late(
     assert first.returncode == 0, first.stderr
     again = subprocess.run(program, capture_output=True, text=True, check=False)
     assert again.returncode == 3
+
+
+WAYS_BACK = {
+    "none": ("u undoes them all.", 2),
+    "all": ("A revoked claim never comes back: this cannot be undone.", 0),
+    "some": ("A revoked claim never comes back: 1 of these cannot be undone; u undoes the", 1),
+}
+
+
+@pytest.mark.parametrize(
+    ("act", "states", "held"),
+    [
+        ("park", ("available", "available"), "none"),
+        ("park", ("available", "claimed"), "some"),
+        ("park", ("claimed", "claimed"), "all"),
+        ("force-release", ("claimed", "held"), "all"),
+        ("reap", ("stale", "stale"), "all"),
+        ("requeue", ("failed", "done"), "none"),
+        ("raise", ("available", "available"), "none"),
+        ("lower", ("available", "available"), "none"),
+    ],
+)
+def test_a_dialog_says_of_an_act_on_many_what_u_undoes_of_it(
+    board: dibs.Board, act: str, states: tuple[str, ...], held: str
+) -> None:
+    idents = [f"task-{n}" for n in range(len(states))]
+    for ident, wanted in zip(idents, states, strict=True):
+        put(board, ident, wanted)
+    if "stale" in states:
+        end = time.monotonic() + PATIENCE
+        while {entry.state for entry in board.entries()} != {"stale"}:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+    sights = [sight(board, ident) for ident in idents]
+    plan = Plan(ACTS[act], tuple(judged(board, sights)))
+    words, back = WAYS_BACK[held]
+    said = telling.consequences(
+        plan, lambda name: Style(), keep_attempts=False, line="", with_odd=True
+    )
+    assert words in said.plain
+    done(lambda: board, ACTS[act], plan.items, "test", "ada@web-1", Event(), lambda outcome: None)
+    acts = [event for event in board.journal.read() if event.verb == ACTS[act].words]
+    assert {event.id for event in acts} == set(idents)
+    assert sum(not board.not_undoable(event) for event in acts) == back
+    if back:
+        (step,) = list(board.undo_steps())[:1]
+        assert {event.id for event in step} == set(idents)
+
+
+def put(board: dibs.Board, ident: str, state: str) -> None:
+    """A task in that state, or a lock that is held."""
+    if state == "held":
+        board.acquire(ident, owner="w", ttl=600)
+        return
+    task = board.add(ident)
+    if state in ("claimed", "stale", "done"):
+        claim = board.claim(ident, owner="w", ttl=1 if state == "stale" else 600)
+        assert claim is not None
+        if state == "done":
+            claim.done()
+    elif state == "failed":
+        board.park(task.name, "no")
+
+
+def test_what_an_act_does_not_apply_to_is_counted_by_its_state(board: dibs.Board) -> None:
+    for n, state in enumerate(("available", "done", "failed", "done", "held")):
+        put(board, f"x{n}", state)
+    sights = [sight(board, f"x{n}") for n in range(5)]
+    assert left_out(ACTS["park"], sights) == "4 of 5 left out: 2 done, 1 failed, 1 lock"
+    assert left_out(ACTS["park"], sights[:1]) == ""
 
 
 def test_acts_fit_states() -> None:

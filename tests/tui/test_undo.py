@@ -11,9 +11,10 @@ import dibs
 from dibs_tui.app import DibsApp
 from dibs_tui.screens.act import ActScreen
 from dibs_tui.screens.undo import UndoScreen
-from tests.tui.dialogs import asked, state, without_waiting
+from tests.tui.dialogs import asked, fill, state, without_waiting
 from tests.tui.live import drive, table, text_of, until
 
+REASON = "ticket 4711, the disk was full"
 MANY = tuple(f"task-{n:02}" for n in range(11))
 
 
@@ -35,6 +36,10 @@ async def undone(app: DibsApp, pilot: Pilot[None], *words: str) -> None:
     """`u` shows these words, and `y` undoes it."""
     await pilot.press("u")
     await until(pilot, lambda: all(word in text_of(app) for word in words))
+    if "reason: " in words:  # which is in a line of its own
+        assert f"reason: {REASON}" in [
+            line.strip(" │█▁▂▃▄▅▆▇") for line in text_of(app).split("\n")
+        ]
     await asked(app, pilot, "y — undo")
     await pilot.press("y")
 
@@ -45,8 +50,11 @@ async def many_parked(app: DibsApp, pilot: Pilot[None], board: dibs.Board) -> No
     await until(pilot, lambda: table(app, "available").length == len(MANY))
     await pilot.press("asterisk", "P")
     await asked(app, pilot, "y — park")
+    assert "u undoes them all." in text_of(app)
+    await fill(app, pilot, "#act-reason", REASON)
     await pilot.press("y")
-    await asked(app, pilot, "u undoes them all")
+    await asked(app, pilot, "then u undoes them all")
+    assert "Park 11 tasks: done" in text_of(app)
     await pilot.press("escape")
     assert states(board) == {"failed"}
 
@@ -56,8 +64,9 @@ def test_u_after_a_bulk_act_undoes_all_of_it_and_then_the_act_before(board: dibs
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         await many_parked(app, pilot, board)
-        await undone(app, pilot, "Undo 11 tasks?", "park of 11 tasks", "11 of 11")
+        await undone(app, pilot, "Undo 11 tasks?", "park of 11 tasks", "11 of 11", "reason: ")
         await asked(app, pilot, "Esc leaves")
+        assert "Undo 11 tasks: done" in text_of(app)
         await pilot.press("escape")
         assert states(board) == {"available"}
         await undone(app, pilot, "prioritise of task-00", "becomes again")
@@ -65,7 +74,7 @@ def test_u_after_a_bulk_act_undoes_all_of_it_and_then_the_act_before(board: dibs
         await pilot.press("escape", "u")
         await until(pilot, lambda: "There is no act to undo" in text_of(app))
 
-    drive(Path(board.path), steps)
+    drive(Path(board.path), steps, size=(80, 24))
     assert board.find("task-00")[0].name == "task-00.available"
 
 

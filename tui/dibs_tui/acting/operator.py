@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dibs.names import read_any
 from dibs_tui.acting.doing import Outcome
 from dibs_tui.acting.hands import settled, shown
-from dibs_tui.acting.plan import ACTS, Act, Sight, fitting
+from dibs_tui.acting.plan import ACTS, Act, Sight, fitting, left_out
 from dibs_tui.commands import BY_ID, Command
 from dibs_tui.text import clean
 
@@ -80,7 +80,7 @@ class Operator:
             if suspect and act.id in _BROKEN and sum(sight.task.live for sight in chosen) > 1:
                 return f"locked: {suspect}; the palette has `release the brake`"
             if chosen:
-                self._open(act, chosen)
+                self._open(act, chosen, left_out(act, sights))
                 return None
         return _why_none(acts_of(command), sights)
 
@@ -171,12 +171,12 @@ class Operator:
 
     # The dialogs
 
-    def _open(self, act: Act, sights: tuple[Sight, ...]) -> None:
+    def _open(self, act: Act, sights: tuple[Sight, ...], left: str = "") -> None:
         from dibs_tui.screens.act import ActScreen
 
         screen = self._screen
         limit = screen.dibs.config.bulk_limit
-        screen.app.push_screen(ActScreen(act, sights, limit=limit), self._ended)
+        screen.app.push_screen(ActScreen(act, sights, limit=limit, left_out=left), self._ended)
 
     def _ended(self, outcomes: dict[str, Outcome] | None) -> None:
         """Unmark what was done, mark what was not; say in a word what became of a single one."""

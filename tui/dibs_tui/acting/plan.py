@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from shlex import quote
 from typing import NamedTuple
 
@@ -174,6 +175,20 @@ def line(words: Iterable[str], *names: str) -> str:
 def priority_after(act: Act, task: Task) -> int:
     """One place up or down, within bounds."""
     return max(0, min(9, task.priority + (1 if act.id == "raise" else -1)))
+
+
+def undoable(act: Act, task: Task) -> bool:
+    """Whether `u` can undo it once it was done to such a task: a revoked claim never comes back."""
+    changes = act.reasoned or priority_after(act, task) != task.priority
+    return act.id != "undo" and not task.live and changes
+
+
+def left_out(act: Act, sights: Sequence[Sight]) -> str:
+    """How many of those that were chosen the act does not apply to, and what they are."""
+    fit = set(map(id, fitting(act, sights)))
+    left = Counter(s.state if s.task.kind != "lock" else "lock" for s in sights if id(s) not in fit)
+    kinds = ", ".join(f"{count:,} {state}" for state, count in left.most_common())
+    return f"{left.total():,} of {len(sights):,} left out: {kinds}" if left else ""
 
 
 def fitting(act: Act, sights: Iterable[Sight]) -> tuple[Sight, ...]:

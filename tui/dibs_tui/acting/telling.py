@@ -14,7 +14,7 @@ from rich.text import Text
 
 from dibs import Verdict
 from dibs_tui.acting.doing import Outcome
-from dibs_tui.acting.plan import Act, Item, Plan
+from dibs_tui.acting.plan import Act, Item, Plan, undoable
 from dibs_tui.ages import short
 from dibs_tui.config import folder
 from dibs_tui.text import clean, fit
@@ -26,22 +26,54 @@ _ID, _OWNER = 30, 16
 _BOLD = Style(bold=True)
 
 
-def consequences(plan: Plan, colour: Colour, *, keep_attempts: bool, line: str) -> Text:
+def consequences(
+    plan: Plan,
+    colour: Colour,
+    *,
+    keep_attempts: bool,
+    line: str,
+    with_odd: bool = False,
+    left_out: str = "",
+) -> Text:
     """What will happen to a plan's tasks, what will not, and what does the same; never scrolled."""
     act = plan.act
-    text = Text(f"{act.will}\n")
+    text = Text()
+    text.append(f"{left_out}\n" if left_out else "", colour("state-late") + _BOLD)
+    text.append(f"{act.will}\n")
     if act.id == "requeue":
         kept = "kept" if keep_attempts else "counted from zero"
         text.append(f"attempts: {kept}\n", colour("primary"))
     live = any(item.sight.task.live for item in plan.items)
     text.append(f"{act.wont}\n" if act.wont and (live or act.id != "park") else "", colour("muted"))
-    if live:
-        text.append("A broken claim never comes back: this cannot be undone.\n")
+    text.append(_way_back(act, plan.chosen(odd=with_odd) or plan.items))
     if line:
         text.append("the same on the command line (c copies it):\n", colour("muted"))
         text.append(f"{clean(line)}\n", colour("primary"))
     text.rstrip()
     return text
+
+
+def _way_back(act: Act, items: Sequence[Item]) -> str:
+    """Whether `u` will undo it, in a line; nothing where there is nothing to say."""
+    broken = sum(item.sight.task.live for item in items)
+    back = sum(undoable(act, item.sight.task) for item in items)
+    if broken:
+        some = f"{broken:,} of these cannot be undone; u undoes the other {back:,}."
+        return f"A revoked claim never comes back: {some if back else 'this cannot be undone.'}\n"
+    return f"u undoes {'it' if len(items) == 1 else 'them all'}.\n" if back else ""
+
+
+def ended(act: Act, outcomes: Sequence[Outcome]) -> str:
+    """What became of a plan, as the title of its ledger."""
+    words = [outcome.word for outcome in outcomes]
+    what = clean(outcomes[0].sight.task.id, 60) if len(words) == 1 else f"{len(words):,} tasks"
+    if "left" in words:
+        how = "stopped"
+    elif "done" not in words:
+        how = "nothing done"
+    else:
+        how = "done" if set(words) == {"done"} else "partly done"
+    return f"{act.title} {what}: {how}"
 
 
 def evidence(
@@ -101,9 +133,10 @@ def _row(item: Item, passed: float) -> str:
     return f"{row}{age:>6}  {verdict}\n"
 
 
-def ledger(outcomes: Sequence[Outcome], colour: Colour) -> Text:
+def ledger(outcomes: Sequence[Outcome], colour: Colour, left_out: str = "") -> Text:
     """One outcome for each task; what was not done comes first."""
     text = Text().append(f"{counts(outcomes)}\n", _BOLD)
+    text.append(f"{left_out}\n" if left_out else "")
     ranked = sorted(outcomes, key=lambda outcome: outcome.word == "done")
     for outcome in ranked[:_SHOWN]:
         ident = fit(clean(outcome.sight.task.id), _ID, cut="middle")

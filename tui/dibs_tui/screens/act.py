@@ -20,7 +20,7 @@ from dibs import Verdict
 from dibs_tui.acting import telling
 from dibs_tui.acting.doing import Outcome
 from dibs_tui.acting.errand import Errand, Judged, Told
-from dibs_tui.acting.plan import Act, Asked, Item, Plan, Sight, asked, command, missing
+from dibs_tui.acting.plan import Act, Asked, Item, Plan, Sight, asked, command, missing, undoable
 from dibs_tui.acting.watch import Watch
 from dibs_tui.aside import aside
 from dibs_tui.screens import ask
@@ -50,8 +50,12 @@ class ActScreen(Own, ModalScreen[dict[str, Outcome] | None]):
         ("pagedown", "scroll(10)", "page down"),
     ]
 
-    def __init__(self, act: Act, sights: tuple[Sight, ...], *, limit: int) -> None:
+    def __init__(
+        self, act: Act, sights: tuple[Sight, ...], *, limit: int, left_out: str = ""
+    ) -> None:
+        """`left_out` says which of those that were chosen the act does not apply to."""
         super().__init__()
+        self._left_out = left_out
         self._act = act
         self._sights = sights
         self._limit = limit
@@ -194,8 +198,14 @@ class ActScreen(Own, ModalScreen[dict[str, Outcome] | None]):
         )
 
     def _consequences(self, plan: Plan) -> Text:
-        line, keep = self._line() if self._single else "", self._keep_attempts
-        return telling.consequences(plan, self._colour, keep_attempts=keep, line=line)
+        return telling.consequences(
+            plan,
+            self._colour,
+            keep_attempts=self._keep_attempts,
+            line=self._line() if self._single else "",
+            with_odd=self._with_odd or self._single,
+            left_out=self._left_out,
+        )
 
     def _line(self) -> str:
         path, keep = self.dibs.reader.path, self._keep_attempts
@@ -281,17 +291,20 @@ class ActScreen(Own, ModalScreen[dict[str, Outcome] | None]):
             self.action_leave()
             return
         self.add_class("-over")
-        self.query_one(Reading).show(telling.ledger(self.outcomes, self._colour))
+        self.query_one("#act").border_title = Content(telling.ended(self._act, self.outcomes))
+        self.query_one(Reading).show(telling.ledger(self.outcomes, self._colour, self._left_out))
         marked = all(outcome.word == "done" for outcome in self.outcomes)
         left = "" if marked else "; what was not done stays marked"
-        left += "; then u undoes them all" if self._undoable else ""
+        left += self._way_back()
         self._hint(f"c copies this ledger, e saves it as text and JSON, Esc leaves{left}")
         self.query_one("#act-cancel", Button).label = Content("Close")
 
-    @property
-    def _undoable(self) -> bool:
-        done = [outcome for outcome in self.outcomes if outcome.word == "done"]
-        return self._act.id != "undo" and any(not o.sight.task.live for o in done)
+    def _way_back(self) -> str:
+        """What of it `u` undoes."""
+        done = [o.sight.task for o in self.outcomes if o.word == "done"]
+        back = sum(undoable(self._act, task) for task in done)
+        what = "them all" if back == len(done) else f"{back:,} of them"
+        return f"; then u undoes {what}" if back else ""
 
     def action_copy(self) -> None:
         """The ledger, or the command line; of a plan, one line for each task."""

@@ -101,10 +101,10 @@ class UndoScreen(Ask):
 
 
 def described(step: Step) -> str:
-    """An act, or a bulk act, in a line: when, what, to what, by whom and why."""
+    """An act, or a bulk act: when, what, to what and by whom; and why, in a line of its own."""
     event = step[0]
     reason = clean(event.reason.removeprefix(f"{event.by.partition(' ')[0]}:").strip())
-    return f"{_brief(step)} by {clean(event.by)}{f': {reason}' if reason else ''}"
+    return f"{_brief(step)} by {clean(event.by)}" + (f"\nreason: {reason}" if reason else "")
 
 
 def _brief(step: Step) -> str:
