@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from math import inf
 from typing import TYPE_CHECKING
@@ -24,6 +24,8 @@ PIECE = 256 << 10
 """Read at once: a longer piece would hold up every other thread while it is taken apart."""
 MOST = 4 * LONG
 """So much of a file is read, the newest part: one that is set aside in time is far shorter."""
+FOUL = 4 << 20
+"""So many bytes without the end of a line end what is read backwards: they are no journal."""
 APART = 5.0
 """Seconds that two lines of one file may lie apart by their times, in either order."""
 _LINE = 65_536
@@ -38,6 +40,8 @@ class Chain:
         self.files = files
         self.unread = False
         """A file could not be read: what it holds is unknown."""
+        self.taken = 0
+        """Bytes that were read of them."""
         self._port = port
         self._current = current(files[-1])
         self.cut = files[0] != self._current and number(files[0]) > 1
@@ -66,6 +70,7 @@ class Chain:
         path = self._moved.get(file, file)
         try:
             found = self._port.read(path, limit, offset)
+            self.taken += len(found[0])
         except FileNotFoundError:
             if path != self._current or not self.set_aside():
                 raise
@@ -106,13 +111,17 @@ class Chain:
                 at = first.at if first.at - at > APART else min(at, first.at)
                 yield at, None
 
-    def blocks(self, upto: dict[str, int] | None) -> Iterator[bytes]:
-        """Its lines in blocks, the newest first."""
+    def blocks(self, upto: dict[str, int] | None, most: int = 1 << 62) -> Iterator[bytes]:
+        """Its lines in blocks, the newest first; no more than so many bytes of all its files."""
         for file in reversed(self.files):
             end = self._end(file, upto)
-            start = max(0, end - MOST)
-            yield from _backwards(self.read, file, start, end)
-            self.cut = self.cut or start > 0
+            start = max(0, end - min(MOST, most))
+            most -= end - start
+            whole = yield from _backwards(self.read, file, start, end)
+            if not whole or start > 0:
+                self.cut = True
+                if not whole or most <= 0:
+                    return
 
     def _end(self, file: str, upto: dict[str, int] | None) -> int:
         if upto is not None:
@@ -150,13 +159,21 @@ def forwards(
             yield at, b""
 
 
-def _backwards(read: Read, file: str, start: int, end: int) -> Iterator[bytes]:
-    """Blocks of whole lines from the end on; what has no line break, or is too long, is none."""
+def _backwards(read: Read, file: str, start: int, end: int) -> Generator[bytes, None, bool]:
+    """Blocks of whole lines from the end on; what has no line break, or is too long, is none.
+
+    False where it ended early, because there was no line for long.
+    """
     rest, foul = b"", True  # what follows the last line break is torn
+    broken = end
     while end > start:
         size = min(PIECE, end - start)
         end -= size
         got = _bytes(read, file, size, end)
+        if b"\n" in got:
+            broken = end
+        elif broken - end >= FOUL:
+            return False
         if foul:
             got = got[: got.rfind(b"\n") + 1]
             foul = not got
@@ -169,6 +186,7 @@ def _backwards(read: Read, file: str, start: int, end: int) -> Iterator[bytes]:
             lines = got + rest
         if lines:
             yield lines
+    return True
 
 
 def _bytes(read: Read, file: str, size: int, offset: int) -> bytes:

@@ -37,6 +37,8 @@ _FEW = 100
 """So many files are always looked at by opening them."""
 _AT_ONCE = 32 << 20
 """Bytes of pieces of all files together, where many are read side by side."""
+_COUNTED = 512 << 20
+"""Bytes of all journals together that rates are counted from: some two million lines."""
 _find_lines = re.compile(
     rb'^\{"at": (\d{1,10}(?:\.\d{1,9})?), "verb": "([a-z-]+)", "id": ".*\}$', re.MULTILINE
 ).findall
@@ -143,12 +145,17 @@ class JournalReader:
             files = self._files() if upto is None else sorted(upto, key=place)
         except OSError:
             files, rates.complete = [], False
-        for chain in self._chains(files):
-            stat = chain.newest()
+        left = _COUNTED
+        chains = [(chain, chain.newest()) for chain in self._chains(files)]
+        # The short ones first, lest a foul one keeps the others from being counted.
+        for chain, stat in sorted(chains, key=lambda c: c[1].size if c[1] else 0):
             if stat is not None and stat.mtime / 1e9 < since - _BEHIND:
                 found.older = found.older or stat.size > 0
+            elif left > 0:
+                _count(chain, since, upto, rates, found, left)
+                left -= chain.taken
             else:
-                _count(chain, since, upto, rates, found)
+                rates.complete = False
             rates.complete = rates.complete and not chain.unread
         rates.begins = found.begins()
         newest = max((max(s) for s in rates.seconds.values() if s), default=0)
@@ -297,11 +304,16 @@ class _Reached:
 
 
 def _count(
-    chain: Chain, since: float, upto: dict[str, int] | None, rates: Rates, found: _Reached
+    chain: Chain,
+    since: float,
+    upto: dict[str, int] | None,
+    rates: Rates,
+    found: _Reached,
+    most: int,
 ) -> None:
     """Count one chain's events since a time, and find out how far back it reaches."""
     first: tuple[float, str] | None = None
-    for block in chain.blocks(upto):
+    for block in chain.blocks(upto, most):
         lines = _times(block)
         new = 0
         for at, verb in lines:

@@ -13,15 +13,16 @@ from pathlib import Path
 import pytest
 
 import dibs
-from dibs import journal_chain
+from dibs import journal_chain, journal_reader
 from dibs.cli.stats import gather
 from dibs.disk import Stat
 from dibs.journal import INTENT, Event, _line, outcomes, unanswered
+from dibs.journal_chain import MOST
 from dibs.rates import WINDOW, Rates
 from dibs.store import Store
 from tests.core.test_cli import Command
 from tests.core.test_journal import Counted
-from tests.core.tools import Place, settle
+from tests.core.tools import Place, opened, settle
 
 SPARSE = 1 << 40
 
@@ -158,6 +159,42 @@ def test_a_file_as_long_as_a_disk_holds_up_no_verb(command: Command) -> None:
     assert len(board.journal.follow(seen)) == 4
     assert board.journal.follow(seen) == []
     assert len(board.journal.recent(0)) == 4
+
+
+def test_many_files_without_a_line_hold_up_no_look_at_the_newest_events(place: Place) -> None:
+    task = place.board.add("x")
+    place.board.park(task.name, "later", by="ada@desk")
+    size, files = 200 << 20, 100
+    for n in range(files):
+        os.truncate(written(place.path, f"web-{n}-aa.jsonl"), size)
+    disk = Counted(str(place.path))
+    board = opened(disk)
+    figures = gather(board)
+    assert not figures.complete
+    assert disk.read_bytes < (MOST * files) // 10
+    assert board.history("x", 10)[0].verb == "add"
+    assert next(board.journal.newest_first(verbs=("park",))).id == "x"
+    assert disk.read_bytes < (MOST * files) // 5
+
+
+def test_rates_of_more_lines_than_can_be_counted_soon_are_lower_bounds(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = place.board.snapshot().now.fs / 1e9
+    lines = [event(now - n / 100, "done", f"t-{n}") for n in range(50_000, 0, -1)]
+    for n in range(5):
+        os.utime(written(place.path, f"web-{n}-aa.jsonl", *lines), (now, now))
+    place.board.add("short")  # its journal is the shortest, so it is counted
+    assert gather(place.board).complete
+    size = (place.path / ".dibs/journal/web-0-aa.jsonl").stat().st_size
+    monkeypatch.setattr(journal_reader, "_COUNTED", 2 * size)
+    disk = Counted(str(place.path))
+    figures = gather(opened(disk))
+    assert not figures.complete
+    assert disk.read_bytes < 3 * size
+    rates = opened(disk).journal.rates(now - WINDOW)
+    assert rates.seconds["adds"].total() == 1
+    assert 50_000 <= rates.seconds["dones"].total() < 150_000
 
 
 @pytest.mark.parametrize("length", [10, 70_000, 300_000, 600_000])

@@ -139,8 +139,16 @@ def log(voice: Voice, args: argparse.Namespace) -> int:
 
 
 def _warn_of_overlong(voice: Voice, board: Board) -> None:
-    for file, size in board.journal.overlong():
+    found = board.journal.overlong()
+    if len(found) == 1:
+        file, size = found[0]
         voice.words(f"{file} has {size >> 20:,} MiB: only its newest part is shown")
+    elif found:
+        from dibs.findings import some
+
+        size = sum(size for _, size in found)
+        named = some([file for file, _ in found])
+        voice.words(f"{named} have {size >> 20:,} MiB: only their newest parts are shown")
 
 
 def status(voice: Voice, args: argparse.Namespace) -> int:
