@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -69,7 +70,7 @@ def test_every_state_has_its_section_with_the_urgent_first(place: Place) -> None
     assert "50s" in row
     assert "pr 17" in section(text, "CLAIMED")[1]
     assert "1 stale · 1 claimed · 1 held · 1 failed · 1 available · 1 free · 1 done" in text
-    assert "oldest waiting 0s" in text
+    assert re.search(r"oldest waiting \d+s", text)
 
 
 def test_the_head_says_where_when_and_who(place: Place) -> None:
