@@ -15,6 +15,7 @@ import dibs
 from dibs import cli
 from tests.core.test_cli import Command
 from tests.core.tools import Place
+from tests.patience import PATIENCE
 
 
 class Desk(Command):
@@ -28,7 +29,7 @@ class Desk(Command):
             input=data,
             env=self.env,
             capture_output=True,
-            timeout=30,
+            timeout=PATIENCE,
         )
         assert (done.returncode, done.stderr) == (code, b""), done
         return [json.loads(line) for line in done.stdout.splitlines()]

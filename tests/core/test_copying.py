@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import dibs
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "core/FILESYSTEMS.md").read_text()
@@ -104,7 +105,7 @@ def test_a_copy_without_its_folder_of_records_has_all_its_tasks_and_adds_none_tw
 def leave(place: Path) -> None:
     """Do what the page says of leaving a board."""
     (script,) = re.findall(r"^```sh\n(if .*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-    subprocess.run(["sh", "-eu", "-c", script], cwd=place, check=True, timeout=30)
+    subprocess.run(["sh", "-eu", "-c", script], cwd=place, check=True, timeout=PATIENCE)
 
 
 def test_what_is_no_board_is_not_left_by_mistake(scratch: Path) -> None:

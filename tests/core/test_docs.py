@@ -18,6 +18,7 @@ from dibs.cli.stats import gather
 from dibs.errors import DibsError
 from dibs.filters import NUMBERS, TEXTS
 from tests.core.tools import Place
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 README, CLI, AGENTS = (
@@ -84,7 +85,7 @@ def test_the_janitors_unit_is_one_that_systemd_takes(tmp_path: Path) -> None:
     tool = shutil.which("systemd-analyze")
     if tool is None:
         pytest.skip("THE UNIT WAS NOT TRIED: systemd-analyze is not installed")
-    done = subprocess.run([tool, "verify", path], capture_output=True, text=True, timeout=30)
+    done = subprocess.run([tool, "verify", path], capture_output=True, text=True, timeout=PATIENCE)
     if "Failed to" in done.stderr and path.name not in done.stderr:
         pytest.skip(f"THE UNIT WAS NOT TRIED: {done.stderr.strip()}")
     assert path.name not in done.stderr
@@ -151,7 +152,7 @@ def test_the_janitors_lines_run_with_the_little_that_cron_gives(env: dict[str, s
     (Path(home) / "tasks").mkdir()
     for line in lines:
         command = ["env", "-i", f"HOME={home}", path, "sh", "-c", line.split(maxsplit=5)[5]]
-        done = subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=30)
+        done = subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=PATIENCE)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), done
     assert "dibs_tasks" in (Path(home) / "dibs.prom").read_text()
 

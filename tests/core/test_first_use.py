@@ -17,6 +17,7 @@ import dibs
 from dibs.clock import PROBE
 from dibs.store import FOLDERS
 from tests.core.tools import NOBODY, in_child
+from tests.patience import PATIENCE
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="NO OTHER USER WAS TRIED: not root")
 
@@ -124,7 +125,7 @@ def test_a_board_whose_group_has_no_number_here_is_worked_on_like_any_other(scra
     )
     command = ["unshare", "--user", "--map-root-user", sys.executable, "-c", script, str(path)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     except FileNotFoundError:
         pytest.skip("NO USER NAMESPACE WAS TRIED: there is no unshare")
     if "unshare:" in done.stderr:

@@ -21,12 +21,15 @@ import pytest
 
 import dibs
 from dibs.disk import Disk
+from dibs.looks import OWN
 from tests.core.library import LIBRARY, SHELLS, Fleet
 from tests.core.tools import in_child, settle
+from tests.patience import PATIENCE
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 Caller = Callable[[str], str]
 """Runs one shell command as a new machine and returns what it prints."""
+TTL = 1
 
 
 def why_not(*flags: str) -> str:
@@ -71,7 +74,7 @@ def hidden(board: Path) -> Caller:
 def _run(*argv: str) -> str:
     *flags, command = argv
     done = subprocess.run(
-        ["unshare", *flags, "sh", "-c", command], capture_output=True, timeout=60, check=False
+        ["unshare", *flags, "sh", "-c", command], capture_output=True, timeout=PATIENCE, check=False
     )
     assert done.returncode in (0, 3, 4), done
     return done.stdout.decode()
@@ -91,24 +94,35 @@ def reap(request: pytest.FixtureRequest, scratch: Path) -> str:
 def expired(scratch: Path) -> Path:
     """A board with a claim whose ttl of a second is over, and that no process has watched."""
     path = scratch / "board"
-    settle(path, ttl=1)
+    settle(path, ttl=TTL)
     (path / "x.f1.gone-0123456789.claimed").touch()
-    time.sleep(1.1)
+    time.sleep(1.1 * TTL)
     return path
 
 
-def calls_until_reaped(call: Caller, reap: str) -> int:
+def calls_until_reaped(call: Caller, reap: str) -> tuple[int, bool]:
+    """How many calls it takes, and whether each was too short to watch the clock for a ttl."""
+    short = True
     for count in range(1, 40):
-        if "x.f1a1.available" in call(reap):
-            return count
-        time.sleep(0.26)  # a quarter of the ttl
+        began = time.monotonic()
+        found = call(reap)
+        short = short and time.monotonic() - began < OWN * TTL
+        if "x.f1a1.available" in found:
+            return count, short
+        time.sleep(0.26 * TTL)  # a quarter of the ttl
     raise AssertionError("an expired claim was never given back")
+
+
+def reaped_by_the_seventh(call: Caller, reap: str) -> bool:
+    """Not before, but where a busy machine held up a call for so long that it proves enough."""
+    count, short = calls_until_reaped(call, reap)
+    return count == 7 if short else count <= 7
 
 
 def test_containers_with_a_name_of_their_own_share_what_they_saw(expired: Path, reap: str) -> None:
     if why := why_not("--uts"):
         pytest.skip(f"no host name of one's own here: {why}")
-    assert calls_until_reaped(container(expired), reap) <= 5
+    assert calls_until_reaped(container(expired), reap)[0] <= 5
     assert len(list((expired / ".dibs/witness").iterdir())) == 1
 
 
@@ -117,7 +131,7 @@ def test_machines_that_each_make_one_call_take_over_with_the_seventh(
 ) -> None:
     if why := why_not("--uts", "--mount"):
         pytest.skip(f"no boot id of one's own here: {why}")
-    assert calls_until_reaped(machine(expired), reap) == 7
+    assert reaped_by_the_seventh(machine(expired), reap)
 
 
 def test_a_host_that_hides_its_boot_id_shares_no_clock_says_so_and_still_takes_over(
@@ -132,7 +146,7 @@ def test_a_host_that_hides_its_boot_id_shares_no_clock_says_so_and_still_takes_o
     proofs = json.loads(call(f"{command} --json show x"))["evidence"]["proofs"]
     (clock,) = [proof["text"] for proof in proofs if proof["kind"] == "clock"]
     assert "does not show its boot id" in clock
-    assert calls_until_reaped(call, f"{command} reap") == 7
+    assert reaped_by_the_seventh(call, f"{command} reap")
     assert list((expired / ".dibs/witness").iterdir()) == []
     assert list((expired / ".dibs/looks").iterdir()) == []
 
@@ -171,7 +185,7 @@ def test_dibs_and_the_shell_library_go_by_each_others_looks(expired: Path, first
 
     def shell_reaps() -> bool:
         script = f"DIBS_DIR={expired} dash -c '. {LIBRARY}; reap_stale'"
-        return bool(subprocess.check_output(["sh", "-c", script], timeout=30))
+        return bool(subprocess.check_output(["sh", "-c", script], timeout=PATIENCE))
 
     looks, takes = (dibs_reaps, shell_reaps)[:: 1 if first == "dibs" else -1]
     assert not looks()

@@ -23,6 +23,7 @@ from dibs.store import Store
 from tests.core.test_cli import Command
 from tests.core.test_journal import Counted
 from tests.core.tools import Place, opened, settle
+from tests.patience import PATIENCE
 
 SPARSE = 1 << 40
 
@@ -382,7 +383,7 @@ def test_files_that_no_one_writes_to_cost_a_follower_little_and_are_heard_when_t
     with (place.path / ".dibs/journal/web-7-aa.jsonl").open("ab") as file:
         file.write(_line(event(time.time(), "done", "awake")))
     heard: list[Event] = []
-    until = time.monotonic() + 30
+    until = time.monotonic() + PATIENCE
     while not heard and time.monotonic() < until:
         heard = journal.follow(seen)
     assert [e.id for e in heard] == ["awake"]

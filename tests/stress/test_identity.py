@@ -13,6 +13,7 @@ import pytest
 import dibs
 from dibs.records import decode
 from tests.core.tools import settle
+from tests.patience import PATIENCE
 from tests.stress.running import DIBS, ENV, until
 
 APART = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child")
@@ -48,7 +49,7 @@ def shell(board: dibs.Board, line: str, *begin: str) -> subprocess.CompletedProc
     """A shell in which `$DIBS` is dibs on that board."""
     env = ENV | {"DIBS_DIR": board.path, "DIBS": " ".join(DIBS)}
     command = [*begin, "sh", "-c", line]
-    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=30)
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=PATIENCE)
 
 
 def test_a_process_is_not_named_by_a_number_that_proc_gives_another(
@@ -87,7 +88,7 @@ def test_a_child_in_another_namespace_names_itself_by_that_one(
         "sys.exit(9)\n"
     )
     begin = [*apart, "--mount-proc", sys.executable, "-c", program, board.path]
-    done = subprocess.run(begin, env=ENV, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(begin, env=ENV, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stdout + done.stderr
     assert board.find("a")[0].name == "a.available"
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
 from tests.stress.running import DIBS, ENV, Site, alive, ended, events, site, until
 
 PATCHED = "import os, signal, subprocess, sys\nfrom dibs.cli import main\n"
@@ -82,7 +83,7 @@ def test_a_run_that_was_given_more_descriptors_than_select_knows_works(place: Si
     )
     own = [*DIBS, "-d", str(place.path), "run", "--", "true"]
     command = [sys.executable, "-c", program, *own]
-    done = subprocess.run(command, env=ENV, timeout=20, capture_output=True)
+    done = subprocess.run(command, env=ENV, timeout=PATIENCE, capture_output=True)
     assert (done.returncode, done.stderr) == (0, b"")
 
 

@@ -10,6 +10,7 @@ import sys
 import termios
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -100,7 +101,7 @@ class Screen:
 
     def end(self) -> None:
         for pid in (self.shell, self.run):
-            if alive(pid):
+            with suppress(ProcessLookupError):  # the first may take the second with it
                 os.kill(pid, signal.SIGKILL)
         os.waitpid(self.shell, 0)
         os.close(self.keys)

@@ -12,6 +12,7 @@ import dibs
 from dibs.names import read_ended
 from dibs.settings import Settings, dump
 from tests.stress.library import LIBRARY, programs
+from tests.stress.running import until
 
 TASKS = 200
 HANDLER = 'h() { printf "%s %s\\n" "$DIBS_ID" "$DIBS_CLAIM" >> "$LEDGER"; }'
@@ -79,17 +80,14 @@ def test_one_loop_takes_over_what_a_killed_one_held(tmp_path: Path) -> None:
     board.add("task", b"x")
     first, second = (programs() * 2)[:2]
     victim = loop(tmp_path, first, "process_loop sleep 60", "victim")
-    until = time.monotonic() + 30
-    while not list((tmp_path / "board").glob("*.claimed")) and time.monotonic() < until:
-        time.sleep(0.02)
+    until(lambda: list((tmp_path / "board").glob("*.claimed")))
     time.sleep(0.5)
     os.killpg(victim.pid, signal.SIGKILL)
     victim.wait()
     script = f"{HANDLER}; process_loop h"
     heir = loop(tmp_path, second, script, "heir", DIBS_POLL="0.2")
     try:
-        while not os.listdir(board.path + "/done") and time.monotonic() < until:
-            time.sleep(0.05)
+        until(lambda: os.listdir(board.path + "/done"))
     finally:
         os.killpg(heir.pid, signal.SIGKILL)
         heir.wait()
