@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,12 @@ from textual.pilot import Pilot
 
 import dibs
 from dibs import Task
+from dibs_tui.acting.hands import Hands, settled
+from dibs_tui.acting.hands import shown as at_rest
 from dibs_tui.app import DibsApp
 from dibs_tui.config import Config
 from dibs_tui.model.roll import Roll
+from dibs_tui.screens.ask import DEAF
 from tests.tui.dialogs import asked, without_waiting
 from tests.tui.live import drive, text_of, until
 
@@ -40,6 +44,51 @@ def test_a_priority_can_be_raised_twice_in_a_row(
             assert "available 3 " in text_of(app)
 
     drive(path, steps, config=Config(still=3600))
+
+
+@pytest.mark.parametrize("still", [0, 3600], ids=["sorted again", "in its place"])
+@pytest.mark.parametrize("key", ["plus", "u"])
+def test_a_row_that_the_operators_own_act_moved_needs_no_second_look(
+    path: Path, board: dibs.Board, monkeypatch: pytest.MonkeyPatch, key: str, still: int
+) -> None:
+    monkeypatch.setattr("dibs_tui.acting.hands._SETTLED", 3600.0)  # never, if the board moved it
+    monkeypatch.setattr(Hands, "burst", False)
+    for number in range(3):
+        board.add(f"a{number}")
+    if key == "u":
+        board.reprioritise(board.find("a1")[0].name, 7)
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        screen = app.board_screen
+        assert screen is not None
+        shown = screen.tables["available"]
+        await pilot.press("2", "G", "g" if key == "u" else "k")
+        await acted(app, pilot, key)
+        await acted(app, pilot, "minus")
+        before = board.find("a1")[0]
+        board.reprioritise(before.name, 9)
+        await until(pilot, lambda: shown.painted_at_cursor() == board.find("a1")[0].name)
+        await pilot.press("plus")
+        await until(pilot, lambda: "row moved — look again" in text_of(app))
+
+    async def acted(app: DibsApp, pilot: Pilot[None], key: str) -> None:
+        """On the row of a1, confirmed, and shown."""
+        screen = app.board_screen
+        assert screen is not None
+        shown = screen.tables["available"]
+        await until(pilot, lambda: settled(at_rest(shown.shown_since())))
+        before = board.find("a1")[0].name
+        await pilot.press(key)
+        assert "row moved" not in text_of(app)
+        await asked(app, pilot, "y — ")
+        await asyncio.sleep(DEAF)
+        await pilot.press("y")
+        await until(pilot, lambda: board.find("a1")[0].name != before)
+        await pilot.press("escape" if key == "u" else "left")
+        await until(pilot, lambda: app.screen is screen)
+        await until(pilot, lambda: shown.painted_at_cursor() == board.find("a1")[0].name)
+
+    drive(path, steps, config=Config(still=still))
 
 
 def test_a_task_that_has_left_is_shown_where_it_was_but_not_counted(

@@ -22,6 +22,8 @@ class Outcome(NamedTuple):
     """`done`, `unchanged`, `changed`, `gone`, `refused` because it may be alive, `error`, or
     `left` undone."""
     text: str
+    made: str = ""
+    """The exact name that the task has from it; empty where nothing was done."""
 
 
 def judged(
@@ -169,7 +171,7 @@ def _done(board: Board, act: Act, item: Item, reason: str, by: str, keep_attempt
         return Outcome(sight, "refused", clean(str(refusal)))
     except DibsError as error:
         return Outcome(sight, "error", clean(str(error)))
-    return Outcome(sight, "done", f"now {task.state}")
+    return Outcome(sight, "done", f"now {task.state}", task.name)
 
 
 def _unless_missing(open_board: Callable[[], Board], outcome: Outcome) -> Outcome:

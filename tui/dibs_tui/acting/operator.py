@@ -187,6 +187,7 @@ class Operator:
             self._acted_at = time.monotonic()
         done = [o.sight.task for o in outcomes.values() if o.word == "done"]
         left = {o.sight.task.name for o in outcomes.values() if o.word != "done"}
+        self._made({o.sight.task.name: o.made for o in outcomes.values() if o.made})
         for table in screen.tables.values():
             marked = [task for task in done if task.name in table.marks]
             if marked:
@@ -199,6 +200,11 @@ class Operator:
             screen.notify(f"{clean(done[0].id)}: {outcome.text}{undoes}", markup=False)
         screen.dibs.reader.refresh()
         screen.show()
+
+    def _made(self, names: dict[str, str]) -> None:
+        """An act from here gave tasks other names: their rows are those that were meant."""
+        for table in self._screen.tables.values():
+            table.made(names)
 
     def _matches(self) -> str | None:
         from dibs_tui.screens.matches import MatchesScreen
@@ -236,7 +242,12 @@ class Operator:
         from dibs_tui.screens.undo import UndoScreen
 
         screen = UndoScreen(ident, self._undo_all, row=row)
-        self._screen.app.push_screen(screen, self._refresh)
+
+        def left(_: None) -> None:
+            self._made(screen.made)
+            self._refresh(None)
+
+        self._screen.app.push_screen(screen, left)
 
     def _undo_all(self, step: tuple[Event, ...]) -> None:
         """Show a bulk act as the plan that undoes it."""

@@ -38,6 +38,8 @@ class UndoScreen(Ask):
         self._plan = plan
         self._row = row and bool(ident)
         self._step: Step = ()
+        self.made: dict[str, str] = {}
+        """The name that was undone, and the one that it became again."""
 
     def found(self, board: Board) -> str:
         """The last act that can be undone, and what it would become again."""
@@ -97,6 +99,7 @@ class UndoScreen(Ask):
     def done(self, board: Board) -> str:
         """Undo it, if nothing has moved since."""
         task = board.undo(self._step[0], by=self.dibs.by)
+        self.made = {self._step[0].dst: task.name}
         return f"{clean(task.id)} is {task.state} again. u undoes the act before."
 
 

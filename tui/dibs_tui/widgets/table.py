@@ -167,8 +167,23 @@ class TaskTable(Rows, inherit_bindings=False):
         if under != self._under:
             # What no frame has shown yet was not under the operator's cursor: it came by a key.
             by_hand = by_hand or not self._under or (self._under[0] is not None and not self._since)
+            by_hand = by_hand or self._moved_by_act(self._under[0], task)
             self._under = under
             self.moved_at = 0.0 if by_hand else time.monotonic()
+
+    def _moved_by_act(self, before: object, now: Task | None) -> bool:
+        """Whether the operator's last act is what changed the row under the cursor."""
+        if now is None or not isinstance(before, Task):
+            return False
+        left = before.name == now.name and now.name not in self._model.tasks
+        return before.name in self._own and (left or self._own[before.name] == now.name)
+
+    def made(self, names: dict[str, str]) -> None:
+        """The operator's act gave tasks these new names: their rows did not move by themselves."""
+        self._own = names
+        task = self._cursor.task
+        if task is not None and (task.name in names or task.name in names.values()):
+            self.moved_at = 0.0
 
     def painted_at_cursor(self) -> str:
         """The exact name that is painted where the cursor stands."""

@@ -26,11 +26,15 @@ class Window(ScrollView, can_focus=True, inherit_bindings=False):
         """When the row under the cursor last moved or changed, and not by hand."""
         self._since: dict[int, tuple[str, float]] = {}
         """Which row each line of the window shows, and since when."""
+        self._own: dict[str, str] = {}
+        """The rows that the operator's last act renamed, with the names that it made."""
 
     def _shows(self, y: int, key: str) -> None:
         """A line of the window is painted with this row."""
-        if self._since.get(y, ("", 0.0))[0] != key:
-            self._since[y] = key, time.monotonic()
+        before, since = self._since.get(y, ("", 0.0))
+        if before != key:
+            renamed = before in self._own and self._own[before] == key
+            self._since[y] = key, since if renamed else time.monotonic()
 
     def _shown_since(self, y: int, key: str) -> float:
         """Since when that line shows this row; infinity while it does not."""
