@@ -6,7 +6,7 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from dibs import forgetting, janitor, names, plain
+from dibs import adding, forgetting, janitor, names, plain
 from dibs.claims import handed_back
 from dibs.errors import (
     BadName,
@@ -117,6 +117,7 @@ def park(store: Store, text: str, reason: str, by: str = "") -> Task:
     if task.plain:
         return _give_back(store, task, text, "park", reason, by, apart=True)
     names.check_text("who acts", by)
+    _adopt(store, task)
     who = by.partition(" ")[0] or store.host.user  # a terminal is none of a name's business
     claim = f"{names.fold_owner(who)}-{store.port.nonce()}"
     dst = f"{FAILED}/{names.claim_stem(task.id, task.stamp, claim)}"
@@ -130,6 +131,7 @@ def reprioritise(store: Store, text: str, priority: int, by: str = "") -> Task:
     task = seen(store, text, AVAILABLE)
     if task.priority == priority:
         return task
+    _adopt(store, task)
     dst = names.waiting_name(task.id, task.stamp._replace(priority=priority))
     return _moved(store, task, dst, "prioritise", f"{task.priority} → {priority}", by)
 
@@ -217,6 +219,12 @@ def _alone(store: Store, task: Task) -> None:
         raise Changed(
             f"{task.id!a} is on the board already; {tell(others)}", task.name, tuple(others)
         )
+
+
+def _adopt(store: Store, task: Task) -> None:
+    """Keep the id of what a shell offered from being added beside the name that it gets."""
+    if task.state == AVAILABLE:
+        adding.adopt(store, task)
 
 
 def _moved(store: Store, task: Task, dst: str, verb: str, reason: str, by: str) -> Task:

@@ -172,13 +172,28 @@ def _withdrawn(store: Store, draft: str) -> bool:
 
 
 def adopt(store: Store, task: Task) -> None:
-    """Note that an id is known which a shell offered; one that was added is known already."""
+    """Note that the id of a waiting task is known; one that was added is known already.
+
+    It is not where a shell offered it, and where its entry was lost. A fence says that there may
+    have been lives before: then the entry of the life that it is in counts.
+    """
+    if not _note(store, task.id, 0) or not task.fence:
+        return
+    number = 0
+    while store.there(f"{GONE}/{names.escape(task.id)}.{number}"):
+        number += 1
+    _note(store, task.id, number)
+
+
+def _note(store: Store, ident: str, number: int) -> bool:
+    """Make an empty entry; False where there is one."""
     try:
-        store.write(f"{KNOWN}/{names.escape(task.id)}.0", b"")
+        store.write(f"{KNOWN}/{names.escape(ident)}.{number}", b"")
     except FileExistsError:
-        pass
+        return False
     except OSError as error:
         raise storage_error(error) from error
+    return True
 
 
 def draft_name(ident: str, state: str, nonce: str) -> str:
@@ -193,6 +208,8 @@ def _begin(store: Store, ident: str, nonce: str, priority: int) -> Life:
     while True:
         gone = ended_life(store, ident, number)  # its entry in `known/` may have been lost
         if gone is None:
+            if number:
+                _refuse_beside(store, ident, number)
             stamp = Stamp(fence + 1 if number else 0, 0, priority)
             path = f"{KNOWN}/{eid}.{number}"
             if make_whole(store, path, f"{nonce} {stamp.full()}\n".encode()):
@@ -213,6 +230,14 @@ def _refuse_lost(store: Store) -> None:
             f"{KNOWN} was lost, so nothing can be added: "
             "`dibs check --repair` finds out which ids were used"
         )
+
+
+def _refuse_beside(store: Store, ident: str, number: int) -> None:
+    """Begin no later life beside a name of it: the entry that says so was lost."""
+    others = store.beside.of(Task("", ident, AVAILABLE, *Stamp(), ""))
+    if others:
+        _note(store, ident, number)
+        raise Exists(f"the id {ident!a} exists: {tell(others)}")
 
 
 def _exists(store: Store, ident: str) -> Exists:
@@ -284,15 +309,27 @@ def ended_life(store: Store, ident: str, number: int) -> int | None:
     """The highest fence of a forgotten life; None while it is not forgotten."""
     path = f"{GONE}/{names.escape(ident)}.{number}"
     try:
-        data = store.port.read(path, 64)[0]
+        fence = read_end(store, path)
     except FileNotFoundError:
         return None
+    if fence is None:
+        raise Exists(
+            f"{path} does not hold a fence, so the id cannot be added again: "
+            "`dibs check --repair` writes it again"
+        )
+    return fence
+
+
+def read_end(store: Store, path: str) -> int | None:
+    """The fence that an entry in `gone/` holds; None where it is not sound."""
+    try:
+        data = store.port.read(path, 64)[0]
+    except FileNotFoundError:
+        raise
     except OSError as error:
         raise storage_error(error) from error
     text = data.decode("ascii", "replace").strip()
-    if not re.fullmatch(r"[0-9]{1,17}", text):
-        raise Exists(f"{path} does not hold a fence; without it the id cannot be given out again")
-    return int(text)
+    return int(text) if re.fullmatch(r"[0-9]{1,17}", text) else None
 
 
 def latest_life(store: Store, ident: str) -> Life | None:

@@ -9,6 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dibs import adding, forgetting, names
+from dibs.adding import read_end
+from dibs.errors import DibsError
 from dibs.findings import Finding, some
 from dibs.names import AVAILABLE, DONE, FAILED, FREE_FOLDER, Task
 from dibs.scans import repeat
@@ -28,6 +30,7 @@ def check_ids(store: Store) -> Iterator[Finding]:
     yield from _restored(store)
     yield from _purged(store)
     yield from _known(store)
+    yield from _unended(store)
     yield from _vanished(store)
 
 
@@ -106,15 +109,42 @@ def _unwritten(store: Store, *, offered: bool) -> dict[str, int]:
     for entry in store.ended(GONE):
         if m := _match_life(entry):
             numbers[m[1]] = max(numbers.get(m[1], 0), int(m[2]) + 1)
-            with suppress(OSError, ValueError):
-                fence = int(store.port.read(f"{GONE}/{entry}", 64)[0])
-                fences[m[1]] = max(fences.get(m[1], 0), fence)
+            fence = None
+            with suppress(FileNotFoundError, DibsError):
+                fence = read_end(store, f"{GONE}/{entry}")
+            # One that cannot be read is an end all the same.
+            fences[m[1]] = max(fences.get(m[1], 0), names.FENCE_MAX if fence is None else fence)
     for entry in store.ended(PAST):
         m = _match_past(entry)
         if m and int(m[2]) > fences.get(m[1], 0):
             used.add(m[1])
     there = set(store.ended(KNOWN))
     return {eid: n for eid in used if f"{eid}.{(n := numbers.get(eid, 0))}" not in there}
+
+
+def _unended(store: Store) -> Iterator[Finding]:
+    """Ids that cannot be added again, because what ended a life of theirs was lost."""
+    known, gone = set(store.ended(KNOWN)), set(store.ended(GONE))
+    lives = [m for m in map(_match_life, known | gone) if m and (m[2] != "0" or m[0] in gone)]
+    lost: dict[str, list[int]] = {}
+    for eid in sorted({m[1] for m in lives}):
+        number = 0
+        while any(f"{eid}.{number + 1}" in there for there in (known, gone)):
+            number += 1
+        numbers = range(number + (f"{eid}.{number}" in gone))
+        unread = [n for n in numbers if not _has_ended(store, f"{GONE}/{eid}.{n}")]
+        if unread:
+            lost[_ident(f"{eid}.0")] = unread
+    if lost:
+        shown = some([ascii(ident) for ident in lost])
+        text = f"{len(lost):,} ids cannot be added again ({shown}): the end of a life was lost"
+        yield Finding("lives", GONE, text, partial(forgetting.write_ends, store, lost), tuple(lost))
+
+
+def _has_ended(store: Store, end: str) -> bool:
+    with suppress(FileNotFoundError, DibsError):
+        return read_end(store, end) is not None
+    return False
 
 
 def _used(task: Task) -> bool:

@@ -281,7 +281,7 @@ def take(
         raise Unclaimable(f"{task.name}: {FENCE_FULL}", task.name)
     if task.state in (AVAILABLE, FREE) and not _fits(store, task):
         return None
-    if task.fence == 0 and task.state == AVAILABLE:
+    if task.state == AVAILABLE:
         adopt(store, task)
     stamp = task.stamp._replace(fence=task.fence + 1)
     stem = names.claim_stem(task.id, stamp, f"{terms.folded}-{store.port.nonce()}")

@@ -283,7 +283,7 @@ class Disk:
 
     def nonce(self) -> str:
         # Clones of one machine image can draw the same random bytes: time, pid and host differ.
-        own = time.time_ns() * _ODD + os.getpid() * _ODD * _ODD + _host_number()
+        own = time.time_ns() * _ODD + _process_number()
         return f"{(int.from_bytes(os.urandom(5)) ^ own) & _FORTY_BITS:010X}"
 
     def _own(self, fd: int) -> None:
@@ -384,8 +384,13 @@ def _surely_there(path: str, folder: str) -> bool:
 
 
 @cache
-def _host_number() -> int:
-    return int.from_bytes(os.uname().nodename.encode(errors="surrogateescape")) * _ODD
+def _process_number() -> int:
+    """One for each process of each host; asking for the process's id is a system call."""
+    host = int.from_bytes(os.uname().nodename.encode(errors="surrogateescape"))
+    return os.getpid() * _ODD * _ODD + host * _ODD
+
+
+os.register_at_fork(after_in_child=_process_number.cache_clear)
 
 
 def _write(fd: int, data: bytes) -> None:

@@ -12,7 +12,15 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from dibs import names
-from dibs.adding import Life, draft_name, ended_life, latest_life, make_whole
+from dibs.adding import (
+    Life,
+    draft_name,
+    ended_life,
+    latest_life,
+    make_whole,
+    read_end,
+    read_life,
+)
 from dibs.errors import (
     Changed,
     DibsError,
@@ -38,14 +46,14 @@ class _Ending(NamedTuple):
     """A life that is about to be ended."""
 
     life: Life
-    before: int
-    """The highest fence of the lives before it."""
+    before: int | None
+    """The highest fence of the lives before it; None where what told it was lost."""
     purged: int
     """The highest fence of the id that was purged; of this life where it is above `before`."""
 
     @property
     def over(self) -> bool:
-        return self.purged > self.before
+        return self.before is not None and self.purged > self.before
 
 
 def forget(store: Store, ident: str) -> None:
@@ -89,7 +97,7 @@ def _forgotten(store: Store, idents: list[str]) -> Iterator[tuple[str, DibsError
             continue
         fence = ending.purged
         if not ending.over:  # no name told how far this life's fences went
-            fence = max(ending.before, fences.get(ident, 0)) + UNSEEN
+            fence = max(ending.before or 0, fence, fences.get(ident, 0)) + UNSEEN
         try:
             _end(store, ident, ending.life, fence)
         except DibsError as refusal:
@@ -107,14 +115,68 @@ def _ending(store: Store, ident: str, pasts: dict[str, int]) -> _Ending:
         draft = draft_name(ident, state, life.nonce)
         if life.nonce and store.there(draft):
             raise Changed(f"{ident!a} is being added right now: {draft} is there", draft)
-    before = ended_life(store, ident, life.number - 1) or 0 if life.number else 0
-    return _Ending(life, before, pasts.get(names.escape(ident), 0))
+    return _Ending(life, _fence_before(store, ident, life), pasts.get(names.escape(ident), 0))
+
+
+def _fence_before(store: Store, ident: str, life: Life) -> int | None:
+    """The highest fence of the lives before; each life begins one above it."""
+    if not life.number:
+        return 0
+    if life.nonce:
+        return max(life.stamp.fence - 1, ended_life(store, ident, life.number - 1) or 0)
+    return ended_life(store, ident, life.number - 1)
 
 
 def _end(store: Store, ident: str, life: Life, fence: int) -> None:
+    ends = [(n, f"{GONE}/{names.escape(ident)}.{n}") for n in range(life.number)]
+    lost = [number for number, end in ends if not store.there(end)]
+    if lost:  # else the id could never be added again
+        write_ends(store, {ident: lost})
     make_whole(store, f"{GONE}/{names.escape(ident)}.{life.number}", f"{fence}\n".encode())
     store.sync(GONE)
     store.journal.write("forget", ident, "", "")
+
+
+def write_ends(store: Store, lost: dict[str, list[int]]) -> None:
+    """Write what ends lives, by their numbers, where it was lost or cannot be read.
+
+    The life after says how far the fences of one went. Where it does not, they jump beyond
+    whatever is known: too high an end costs nothing.
+    """
+    pasts = _past_fences(store)
+    unknown = [i for i, numbers in lost.items() for n in numbers if not _begun(store, i, n + 1)]
+    highest = store.journal.highest_fences(unknown) if unknown else {}
+    for ident, numbers in lost.items():
+        for number in sorted(numbers):
+            after, life = _begun(store, ident, number + 1), _begun(store, ident, number)
+            fence = after.stamp.fence - 1 if after else 0
+            if not after:
+                seen = [life.stamp.fence] if life else []
+                seen += [task.fence for task in store.find(ident)]
+                if number:
+                    seen.append(ended_life(store, ident, number - 1) or 0)
+                seen += [pasts.get(names.escape(ident), 0), highest.get(ident, 0)]
+                fence = max(seen) + UNSEEN
+            _write_end(store, f"{GONE}/{names.escape(ident)}.{number}", fence)
+    store.sync(GONE)
+
+
+def _begun(store: Store, ident: str, number: int) -> Life | None:
+    """That life, if its entry says at which fence it began."""
+    life = read_life(store, ident, number)
+    return life if life is not None and life.nonce else None
+
+
+def _write_end(store: Store, path: str, fence: int) -> None:
+    data = f"{fence}\n".encode()
+    if make_whole(store, path, data) or read_end(store, path) is not None:
+        return
+    try:
+        draft = f"{NEW}/{store.port.nonce()}"
+        store.write(draft, data)
+        store.port.rename(draft, path)
+    except OSError as error:
+        raise storage_error(error) from error
 
 
 def purge(store: Store, task: Task) -> bool:

@@ -112,3 +112,158 @@ def test_names_that_shells_made_are_no_sign_of_lost_records(scratch: Path, fleet
     for claimed in fleet.path.glob("a.f*"):
         claimed.unlink()
     assert fleet.board().add("new").fence == 0
+
+
+def lives(place: Place, ident: str, count: int) -> int:
+    """Lives that were added, done, purged and forgotten; the highest fence of them."""
+    fence = 0
+    for _ in range(count):
+        place.board.add(ident)
+        claim = place.board.claim(ident)
+        assert claim is not None
+        fence = claim.done().fence
+        place.board.purge()
+        place.board.forget(ident)
+    return fence
+
+
+def granted(board: dibs.Board, ident: str) -> int:
+    """The fence of the next claim, which is ended."""
+    claim = board.claim(ident)
+    assert claim is not None
+    return claim.done().fence
+
+
+def test_a_waiting_name_that_no_one_added_is_known_once_it_is_claimed(place: Place) -> None:
+    (place.path / "q.f3.available").touch()
+    assert granted(place.board, "q") == 4
+    with pytest.raises(dibs.Exists):
+        place.board.add("q")
+    place.board.purge()
+    with pytest.raises(dibs.Exists):
+        place.board.add("q")
+    place.board.forget("q")
+    place.board.add("q")
+    assert granted(place.board, "q") == 6, "published at 5, one above the highest"
+
+
+def test_a_shell_makes_a_waiting_name_that_no_one_added_known(fleet: Fleet) -> None:
+    board = fleet.board()
+    board.add("other")
+    (fleet.path / "q.f3.available").touch()
+    fleet.sh("claim_task q && done_task")
+    with pytest.raises(dibs.Exists):
+        board.add("q")
+
+
+def test_a_later_life_whose_entries_were_lost_is_known_once_it_is_claimed(place: Place) -> None:
+    highest = lives(place, "q", 2)
+    place.board.add("q")
+    for entry in (place.path / ".dibs/known").glob("q.*"):
+        entry.unlink()
+    assert granted(place.board, "q") > highest
+    assert {p.name for p in (place.path / ".dibs/known").iterdir()} >= {"q.2"}
+    with pytest.raises(dibs.Exists):
+        place.board.add("q")
+
+
+def test_a_forgotten_id_is_not_added_beside_a_name_of_it(place: Place) -> None:
+    lives(place, "q", 1)
+    place.board.add("q")
+    claim = place.board.claim("q")
+    assert claim is not None
+    (place.path / ".dibs/known/q.1").unlink()
+    board = place.another()[0]
+    with pytest.raises(dibs.Exists, match=r"q\.f3.*claimed"):
+        board.add("q")
+    assert place.names() == [claim.task.name]
+    assert list((place.path / ".dibs/new").iterdir()) == []
+    claim.done()
+    with pytest.raises(dibs.Exists):
+        board.add("q")
+
+
+@pytest.mark.parametrize("verb", ["park", "reprioritise"])
+def test_what_a_shell_offered_and_an_operator_moved_is_known(place: Place, verb: str) -> None:
+    (place.path / "q.available").touch()
+    if verb == "park":
+        moved = place.board.park("q.available", "why")
+    else:
+        moved = place.board.reprioritise("q.available", 9)
+    with pytest.raises(dibs.Exists):
+        place.board.add("q")
+    assert place.names() == [moved.name]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("way", ["forget", "repair"])
+def test_where_gone_is_lost_forgotten_ids_can_be_added_above_their_fences(
+    place: Place, count: int, way: str
+) -> None:
+    highest = lives(place, "q", count)
+    shutil.rmtree(place.path / ".dibs/gone")
+    board = place.another()[0]
+    with pytest.raises(dibs.Exists, match="forget"):
+        board.add("q")
+    found = [finding for finding in board.check() if finding.kind == "lives"]
+    assert [finding.ids for finding in found] == ([("q",)] if count > 1 else [])
+    if way == "repair":
+        assert board.repair() == []
+        assert [f for f in board.check() if f.kind == "lives"] == []
+    board.forget("q")
+    assert board.add("q").fence == highest + 1
+    assert granted(board, "q") > highest
+
+
+def test_where_gone_is_lost_a_life_that_vanished_is_not_taken_for_a_purged_one(
+    place: Place,
+) -> None:
+    lives(place, "q", 1)
+    place.board.add("q")
+    claim = place.board.claim("q")
+    assert claim is not None
+    (place.path / claim.task.name).unlink()
+    shutil.rmtree(place.path / ".dibs/gone")
+    for journal in (place.path / ".dibs/journal").iterdir():
+        journal.unlink()
+    board = place.another()[0]
+    board.forget("q")
+    assert board.add("q").fence > 1_000_000
+
+
+def test_where_gone_and_known_are_lost_fences_jump(place: Place) -> None:
+    highest = lives(place, "q", 2)
+    place.board.add("q")
+    for folder in ("gone", "known"):
+        shutil.rmtree(place.path / ".dibs" / folder)
+    board = place.another()[0]
+    assert board.repair() == []
+    assert granted(board, "q") > highest
+    board.purge()
+    board.forget("q")
+    board.add("q")
+    assert granted(board, "q") > highest + 1
+
+
+@pytest.mark.parametrize("life", [0, 1])
+@pytest.mark.parametrize("content", [b"", b"x\n", b"-1"])
+def test_an_end_of_a_life_that_cannot_be_read_is_reported_and_written_again(
+    place: Place, life: int, content: bytes
+) -> None:
+    """Where a file system has no links, an end whose writer was killed is empty."""
+    highest = lives(place, "q", 2)
+    (place.path / f".dibs/gone/q.{life}").write_bytes(content)
+    with pytest.raises(dibs.Exists, match="check --repair"):
+        place.board.add("q")
+    (finding,) = place.board.check()
+    assert (finding.kind, finding.ids) == ("lives", ("q",))
+    assert place.board.repair() == []
+    assert place.board.check() == []
+    place.board.add("q")
+    assert granted(place.board, "q") > highest
+
+
+def test_ids_that_are_in_a_later_life_are_no_finding(place: Place) -> None:
+    lives(place, "q", 2)
+    place.board.add("q")
+    assert place.board.check() == []

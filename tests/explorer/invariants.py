@@ -276,7 +276,7 @@ class Law:
                     history.set(("muddled", data))
                 if ("muddled", data) not in history:
                     history.set(("plain", data), (step.actor, until * task.plain))
-        elif path.endswith(".lock"):
+        elif op != "sleep" and path.endswith(".lock"):
             files = world.files()
             # A janitor promises to see a beat until it has taken the lock.
             opened = type(step.result) is Half

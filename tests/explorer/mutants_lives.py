@@ -11,6 +11,28 @@ _INODE = ".dibs/past/inode"
 
 MUTANTS: list[Mutant] = [
     mutant(
+        "what was purged in the life before ends this one",
+        "`gone/` was lost, and how far this life's fences went is read from the one before.",
+        add.ENDLESS,
+        ("forgetting:_fence_before", "max(life.stamp.fence - 1,", "max(0,"),
+    ),
+    mutant(
+        "a name with a fence is taken for known",
+        "It is claimed and ends, and its id is added from fence 0.",
+        add.STRANGE,
+        (
+            "claims:take",
+            "if task.state == AVAILABLE:",
+            "if task.fence == 0 and task.state == AVAILABLE:",
+        ),
+    ),
+    mutant(
+        "a later life is begun beside a claim",
+        "The entry of the life before was lost.",
+        add.LATER_LIFE,
+        ("adding:_begin", "if number:", "if False:"),
+    ),
+    mutant(
         "a board without `.dibs` is a new one",
         "The id of a live claim is added a second time.",
         add.LOST,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dibs import forgetting
 from dibs.names import read_any
 
-from .desk import Desk, Options, board
+from .desk import Desk, Options, board, claimed
 from .invariants import JANITOR, OPERATOR, PLAIN, SHELL
 from .scenario import Faults
 from .scene import Part, scene
@@ -48,6 +48,14 @@ def _purges(desk: Desk) -> None:
     assert done is not None
     desk.port.note(("acts", DONE))
     forgetting.purge(desk.store, done)
+
+
+def _after(desk: Desk, first: Callable[[Desk], str]) -> str:
+    """Adds the id once there was time for others to have claimed it."""
+    told = first(desk)
+    if told == "done":
+        desk.add("t", b"two")
+    return told
 
 
 ONE, TWO = Part("pam", adds(b"one")), Part("pat", adds(b"two"))
@@ -281,7 +289,69 @@ LOST_MENDED = scene(
     mode="bounded",
     preemptions=2,
 )
+
+
+def _endless(world: SimWorld) -> None:
+    """The second life is claimed; that the first was purged at 1 is all that is left of it."""
+    board(world)
+    world.put(".dibs/known/t.0", b"00000000CC f0\n")
+    world.put(".dibs/known/t.1", b"00000000DD f2\n")
+    world.put(".dibs/past/t.f1", b"")
+    claimed(world, HELD)
+
+
+def _ends_by_hand(desk: Desk) -> str:
+    """Somebody removes a claim, forgets its id and adds it again."""
+    desk.port.unlink(f"{HELD}.claimed")
+    desk.forget()
+    desk.add("t", b"two")
+    return works(desk)
+
+
+HELD = "t.f4.zoe-00000000C1"
+ENDLESS = scene(
+    "an id is forgotten where `gone/` was lost",
+    _endless,
+    [Part("op", _ends_by_hand, SHELL), FORGET, Part("ann", works)],
+    Faults(crashes=1),
+    mode="bounded",
+    preemptions=1,
+    served=True,
+)
+
+
+def _strange(world: SimWorld) -> None:
+    """A name whose id has no entry: it was lost, or the name came from another board."""
+    board(world, "t.f3.available")
+
+
+STRANGE = scene(
+    "a waiting name that is not known, and a producer who comes later",
+    _strange,
+    [Part("ann", lambda desk: _after(desk, works)), Part("bob", works)],
+    Faults(crashes=1, lost=1, total=1),
+    mode="bounded",
+)
+
+
+def _later_life(world: SimWorld) -> None:
+    """The second life is claimed, and its entry was lost."""
+    board(world)
+    world.put(".dibs/known/t.0", b"00000000CC f0\n")
+    world.put(".dibs/gone/t.0", b"1\n")
+    claimed(world, HELD)
+
+
+LATER_LIFE = scene(
+    "a forgotten id is added beside a name of its next life",
+    _later_life,
+    [Part("zoe", holder(Desk.beat, stem=HELD)), TWO, Part("ann", works)],
+    Faults(crashes=1),
+    mode="bounded",
+    preemptions=2,
+)
 SCENARIOS = [
+    *(ENDLESS, STRANGE, LATER_LIFE),
     *(LOST, LOST_MENDED),
     *(TWINS, SLOW, SLOW_OFFERED, STRAY, SHADOW, EDITOR),
     *(TWINS_AND_WORKER, HALF, LIVES, FORGETS, FORGET_ADDED, RACE_SHELL, OFFERED_FIRST),

@@ -649,6 +649,12 @@ dibs_write_record() { # PATH
   (set -C; printf '%s}\n' "$line" > "./$1") 2> /dev/null && dibs_own "$1"
 }
 
+dibs_note_known() { # ENTRY
+  (set -C; : > ".dibs/known/$1") 2> /dev/null || [ -e ".dibs/known/$1" ] ||
+    dibs_die 1 "$where/.dibs/known cannot be written"
+  dibs_own ".dibs/known/$1"
+}
+
 # Takes exactly NAME, whose parts were just read. The deadline counts from before the rename, and
 # the record follows the name: one from before would make a fresh claim look old.
 dibs_take() { # NAME VERB: prints the claim and exits, or 4 when somebody was faster, 6 when nobody can
@@ -656,10 +662,11 @@ dibs_take() { # NAME VERB: prints the claim and exits, or 4 when somebody was fa
     dibs_why "$1: $why"
     return 6
   fi
-  if [ "$fence$2" = 0claim ] && [ ! -e ".dibs/known/$eid.0" ]; then
-    (set -C; : > ".dibs/known/$eid.0") 2> /dev/null || [ -e ".dibs/known/$eid.0" ] ||
-      dibs_die 1 "$where/.dibs/known cannot be written"
-    dibs_own ".dibs/known/$eid.0"
+  if [ "$2" = claim ] && [ ! -e ".dibs/known/$eid.0" ]; then
+    dibs_note_known "$eid.0"
+    n=0
+    while [ "$fence" != 0 ] && [ -e ".dibs/gone/$eid.$n" ]; do n=$((n + 1)); done
+    [ $n = 0 ] || dibs_note_known "$eid.$n"
   fi
   x=$owner
   case $x in *[!A-Za-z0-9_-]*) x=$(printf %s "$x" | command tr -c 'A-Za-z0-9_-' -) ;; esac
