@@ -49,8 +49,8 @@ def add(
     store.ready()
     port = store.port
     start = port.boottime()
-    if _offered(store, ident):
-        raise _exists(store, ident)
+    if offered := _offered(store, ident):
+        raise _exists(store, ident, offered)
     _refuse_lost(store)
     nonce = port.nonce()
     draft = draft_name(ident, state, nonce)
@@ -240,8 +240,14 @@ def _refuse_beside(store: Store, ident: str, number: int) -> None:
         raise Exists(f"the id {ident!a} exists: {tell(others)}")
 
 
-def _exists(store: Store, ident: str) -> Exists:
-    """The refusal of an id that is in use, or was."""
+def _exists(store: Store, ident: str, offered: str = "") -> Exists:
+    """The refusal of an id that is in use, or was; or whose text stands for another one's name."""
+    other = names.read(offered)
+    if other is not None and other.id != ident:
+        return Exists(
+            f"the id {other.id!a} exists: {tell([other])}; "
+            f"its name begins with {ident!a}, so that cannot be added beside it"
+        )
     found = store.find(ident)
     free = "" if found else ": if it is over, `dibs forget` frees it"
     return Exists(f"the id {ident!a} exists: {tell(found)}{free}")

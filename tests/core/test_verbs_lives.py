@@ -336,3 +336,24 @@ def test_an_add_that_finds_no_space_leaves_the_id_free(scratch: Path) -> None:
         place.board.add("x", b"p")
     place.port.before.clear()
     place.board.add("x", b"p")
+
+
+@pytest.mark.parametrize(
+    ("name", "ident", "spelled"),
+    [
+        ("=2E.available", ".", "=2E"),
+        ("v1=2E2.claimed", "v1.2", "v1=2E2"),
+        ("x.f3.available", "x", "x.f3"),
+    ],
+)
+def test_an_id_that_is_how_names_spell_another_is_refused_with_the_other_one(
+    place: Place, name: str, ident: str, spelled: str
+) -> None:
+    (place.path / name).touch()
+    with pytest.raises(dibs.Exists) as refused:
+        place.board.add(spelled)
+    told = str(refused.value)
+    assert told.startswith(f"the id {ident!a} exists: now: {name} ")
+    assert repr(spelled) in told
+    assert "forget" not in told
+    assert place.names() == [name]
