@@ -73,6 +73,9 @@ class Port(Protocol):
     def mkdir(self, path: str) -> None:
         """Make a folder with the board's own mode; one that is there already is fine."""
 
+    def rmdir(self, path: str) -> None:
+        """Remove a folder that is empty."""
+
     def touch(self, path: str) -> None:
         """Set a file's times to the file system's now, as the file system counts it."""
 
@@ -241,6 +244,9 @@ class Disk:
             os.rmdir(draft)
             if error.errno not in _TAKEN:
                 raise
+
+    def rmdir(self, path: str) -> None:
+        os.rmdir(self._prefix + path)
 
     def touch(self, path: str) -> None:
         os.utime(self._prefix + path, follow_symlinks=False)

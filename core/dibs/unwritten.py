@@ -37,6 +37,9 @@ class Unwritten(Disk):
     def mkdir(self, path: str) -> None:
         self._refuse(path)
 
+    def rmdir(self, path: str) -> None:
+        self._refuse(path)
+
     def touch(self, path: str) -> None:
         if path != PROBE:
             self._refuse(path)

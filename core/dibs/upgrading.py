@@ -6,12 +6,12 @@ holder alive after all, its beats fail from then on, so that it stops at its dea
 
 from __future__ import annotations
 
-import os
 import re
 from contextlib import suppress
+from typing import TYPE_CHECKING, Any, cast
 
 from dibs import names
-from dibs.disk import Disk, Stat
+from dibs.disk import Disk, Port, Stat
 from dibs.errors import Changed, StorageError, storage_error
 from dibs.facts import facts_of
 from dibs.host import this_host
@@ -20,16 +20,28 @@ from dibs.names import FREE, FREE_FOLDER
 from dibs.settings import FORMAT, TOML_BYTES, load
 from dibs.store import MARK, NEW, RECORDS, TOML, Store
 
+if TYPE_CHECKING:
+    from dibs.host import Host
+
 _set_format = re.compile(rb"^([ \t]*format[ \t]*=[ \t]*)[0-9]+\b", re.MULTILINE).subn
 
 
 def upgrade(root: str) -> bool:
     """Upgrade the board; False where it needs none. Whatever stopped it, it goes on from there."""
-    port = Disk(root)
+    return upgrade_at(Disk(root), this_host())
+
+
+def upgrade_at(port: Port, host: Host) -> bool:
+    """The same behind a port; another upgrade may be at work at the same time."""
     try:
         if not port.stat(MARK).folder:
             return False
-        held = _held(root)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise storage_error(error) from error
+    try:
+        held = _held(port, host)
         if held:
             raise Changed(
                 f"held: {', '.join(name for name, _ in held[:10])}"
@@ -41,37 +53,44 @@ def upgrade(root: str) -> bool:
         _say_format(port)
         _move_locks(port)
         _move_records(port)
-        return True
-    except FileNotFoundError:
-        return False
+        _set_mark(port)
     except OSError as error:
         raise storage_error(error) from error
+    return True
 
 
-class _Before(Disk):
-    """A board of format 1 whose records are found where they are, in `claims/`."""
+class _Before:
+    """A port to a board of format 1, which finds records where they are, in `claims/`."""
+
+    def __init__(self, port: Port) -> None:
+        self._port = port
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._port, name)
 
     def stat(self, path: str) -> Stat:
-        try:
-            return super().stat(self._old(path))
-        except FileNotFoundError:
-            return super().stat(path)
+        with suppress(*_GONE):
+            return self._port.stat(_old(path))
+        return self._port.stat(path)
 
     def read(self, path: str, limit: int, offset: int = 0) -> tuple[bytes, Stat]:
-        try:
-            return super().read(self._old(path), limit, offset)
-        except FileNotFoundError:
-            return super().read(path, limit, offset)  # an upgrade that was stopped moved it
-
-    def _old(self, path: str) -> str:
-        folder, slash, name = path.rpartition("/")
-        return f"{MARK}{slash}{name}" if folder == RECORDS else path
+        with suppress(*_GONE):
+            return self._port.read(_old(path), limit, offset)
+        return self._port.read(path, limit, offset)  # an upgrade that was stopped moved it
 
 
-def _held(root: str) -> list[tuple[str, float]]:
+_GONE = (FileNotFoundError, NotADirectoryError)
+"""What an entry of `claims/` is once another upgrade has moved it, or is through."""
+
+
+def _old(path: str) -> str:
+    folder, slash, name = path.rpartition("/")
+    return f"{MARK}{slash}{name}" if folder == RECORDS else path
+
+
+def _held(port: Port, host: Host) -> list[tuple[str, float]]:
     """The claims that have not expired, each with the seconds until it does at the latest."""
-    port = _Before(root)
-    store = Store(port, this_host())
+    store = Store(cast(Port, _Before(port)), host)
     with suppress(FileNotFoundError):
         store.settings = load(port.read(TOML, TOML_BYTES + 1)[0])
     found = []
@@ -83,7 +102,7 @@ def _held(root: str) -> list[tuple[str, float]]:
     return sorted(found)
 
 
-def _say_format(port: Disk) -> None:
+def _say_format(port: Port) -> None:
     """Let no program of format 1 begin from now on: it reads the settings first."""
     try:
         text = port.read(TOML, TOML_BYTES)[0]
@@ -96,25 +115,36 @@ def _say_format(port: Disk) -> None:
     port.rename(draft, TOML)
 
 
-def _move_locks(port: Disk) -> None:
+def _move_locks(port: Port) -> None:
     port.mkdir(FREE_FOLDER)
     for name in port.names(""):
         task = names.read(name)
         if task is not None and task.state == FREE:
             port.mkdir(names.free_folder(task.id))
-            port.rename(name, names.waiting_name(task.id, task.stamp, FREE), keep=True)
+            with suppress(FileNotFoundError):  # acquired meanwhile, or moved by another upgrade
+                port.rename(name, names.waiting_name(task.id, task.stamp, FREE), keep=True)
 
 
-def _move_records(port: Disk) -> None:
+def _move_records(port: Port) -> None:
     """A rename keeps a record's times, which are the heartbeat."""
     port.mkdir(RECORDS)
-    for entry in port.names(MARK):
-        port.rename(f"{MARK}/{entry}", f"{RECORDS}/{entry}")
+    with suppress(*_GONE):
+        for entry in port.names(MARK):
+            with suppress(FileNotFoundError):
+                port.rename(f"{MARK}/{entry}", f"{RECORDS}/{entry}")
+
+
+def _set_mark(port: Port) -> None:
+    """Only an empty folder is removed: a record that came meanwhile was not moved yet."""
     try:
-        os.rmdir(os.path.join(port.root, MARK))
-        port.create(MARK, b"format 2: the records are in records\n")
+        with suppress(*_GONE):
+            port.rmdir(MARK)
+        with suppress(FileExistsError):
+            port.create(MARK, b"format 2: the records are in records\n")
+        why = "" if port.stat(MARK).regular else "there again"
     except OSError as error:
+        why = error.strerror or str(error)
+    if why:
         raise StorageError(
-            f"{MARK}: {error.strerror}: a dibs of format 1 is still at work here: stop it, "
-            "then upgrade again"
-        ) from error
+            f"{MARK}: {why}: a dibs of format 1 is still at work here: stop it, then upgrade again"
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -119,6 +120,13 @@ def test_the_first_step_in_a_plain_directory_decides_its_format(fleet: Fleet) ->
 
 def old_board(old: Path, board: Path) -> None:
     """A board of format 1 with a task in every state, a free lock and settings of its own."""
+    made = old.parent / "board"
+    if not made.exists():
+        _make_old_board(old, made)
+    shutil.copytree(made, board)
+
+
+def _make_old_board(old: Path, board: Path) -> None:
     board.mkdir()
     for ident in ("wait", "over", "sunk"):
         assert run_old(old, board, "add", ident).returncode == 0
@@ -239,6 +247,34 @@ def test_an_upgrade_that_was_stopped_goes_on(
     assert found.check() == []
     assert {task.id for task in found.snapshot().tasks.values()} == {"wait", "over", "sunk", "door"}
     assert found.acquire("door").fence == 4
+
+
+@pytest.mark.parametrize("call", ["rename", "mkdir", "create", "rmdir"])
+def test_an_upgrade_beside_another_says_that_the_board_is_upgraded(
+    old: Path, scratch: Path, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one does everything before this one's n-th call."""
+    real, left = getattr(Disk, call), [0]
+
+    def beaten(port: Disk, *args: object, **words: object) -> object:
+        left[0] -= 1
+        if left[0] == 0:
+            upgrade(port.root)
+        return real(port, *args, **words)
+
+    monkeypatch.setattr(Disk, call, beaten)
+    for count in range(1, 20):
+        board = scratch / f"old-{count}"
+        old_board(old, board)
+        left[0] = count
+        assert upgrade(str(board))
+        untouched, left[0] = left[0] > 0, 0
+        found = dibs.open(board)
+        assert found.check() == []
+        assert found.acquire("door").fence == 4
+        if untouched:
+            break
+    assert count > 1
 
 
 RUNNING = """

@@ -104,6 +104,9 @@ class SimPort:
     def mkdir(self, path: str) -> None:
         self._ask(("mkdir", path))
 
+    def rmdir(self, path: str) -> None:
+        self._ask(("rmdir", path))
+
     def touch(self, path: str) -> None:
         self._ask(("touch", path))
 

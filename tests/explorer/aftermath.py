@@ -11,12 +11,12 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from dibs import checkup, janitor
+from dibs import checkup, janitor, upgrading
 from dibs.clock import Sample
 from dibs.disk import Stat
 from dibs.errors import DibsError
 from dibs.journal import Journal
-from dibs.store import Store
+from dibs.store import MARK, Store
 
 from .desk import Options, SimHost, Steady
 from .simdisk import Err, Looked, SimWorld
@@ -86,6 +86,9 @@ class Hand:
 
     def mkdir(self, path: str) -> None:
         self._do("mkdir", path)
+
+    def rmdir(self, path: str) -> None:
+        self._do("rmdir", path)
 
     def touch(self, path: str) -> None:
         self._do("touch", path)
@@ -160,6 +163,8 @@ def _clean(world: SimWorld, options: Options) -> tuple[str, ...]:
     store.clock = clock
     store.journal = Mute(port, host, clock)
     try:
+        if world.find(MARK) in world.dirs:
+            upgrading.upgrade_at(port, host)
         reaped = janitor.reap(store)
         left = checkup.repair(store, checkup.check(store))
     except (DibsError, OSError) as error:

@@ -345,7 +345,7 @@ class Law:
 
     def _resting(self, history: History, path: str, data: bytes, ids: dict[str, str]) -> str | None:
         """Why a path may not be there when all is quiet."""
-        for folder in ("records", "new", "aside", "looks"):
+        for folder in ("claims", "records", "new", "aside", "looks"):
             if path.startswith(f".dibs/{folder}/") and not path.startswith(".dibs/looks/+"):
                 return f"{path} is left over"
         task = read(path)

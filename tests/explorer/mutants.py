@@ -9,6 +9,7 @@ from . import (
     mutants_looks,
     mutants_plain,
     mutants_repair,
+    mutants_upgrade,
 )
 from .mutant import Mutant
 
@@ -19,4 +20,5 @@ MUTANTS: list[Mutant] = [
     *mutants_locks.MUTANTS,
     *mutants_looks.MUTANTS,
     *mutants_repair.MUTANTS,
+    *mutants_upgrade.MUTANTS,
 ]

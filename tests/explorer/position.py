@@ -39,10 +39,11 @@ _LOST = {
     "append": (errno.EIO,),
     "write": (errno.EIO,),
     "mkdir": (errno.EIO,),
+    "rmdir": (errno.ENOENT, errno.EIO),
 }
 _CAN_FAIL = frozenset(("names", "stat", "read", *_LOST))
 _CALLS = (*_CAN_FAIL, "sync")
-_CAN_LAND = frozenset(("rename", "link", "unlink", "touch"))
+_CAN_LAND = frozenset(("rename", "link", "unlink", "rmdir", "touch"))
 
 
 class Reading(NamedTuple):

@@ -11,6 +11,7 @@ from . import (
     scenes_plain,
     scenes_repair,
     scenes_time,
+    scenes_upgrade,
 )
 from .scenario import Scenario
 
@@ -23,4 +24,5 @@ SCENARIOS: list[Scenario] = [
     *scenes_repair.SCENARIOS,
     *scenes_time.SCENARIOS,
     *scenes_looks.SCENARIOS,
+    *scenes_upgrade.SCENARIOS,
 ]

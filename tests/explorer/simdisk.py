@@ -189,6 +189,21 @@ class SimWorld(SimTree):
             return None
         return None if ino in self.dirs else Err(errno.ENOTDIR)
 
+    def rmdir(self, who: int, path: str) -> Err | None:
+        at, name = self.parent(path)
+        if at < 0:
+            return Err(-at)
+        ino = self.dirs[at].get(name, 0)
+        if not ino:
+            return Err(errno.ENOENT)
+        if ino not in self.dirs:
+            return Err(errno.ENOTDIR)
+        if self.dirs[ino]:
+            return Err(errno.ENOTEMPTY)
+        self.enter(at, name, 0)
+        self.drop(ino)
+        return None
+
     def touch(self, who: int, path: str, mtime: int | None = None) -> Err | None:
         ino = self.find(path)
         if ino < 0:

@@ -35,7 +35,9 @@ PATHS = st.sampled_from(
 )
 DATA = st.sampled_from([b"", b"one", b"two"])
 CALLS = st.one_of(
-    st.tuples(st.sampled_from(["names", "stat", "unlink", "mkdir", "touch", "sync"]), PATHS),
+    st.tuples(
+        st.sampled_from(["names", "stat", "unlink", "mkdir", "rmdir", "touch", "sync"]), PATHS
+    ),
     st.tuples(st.just("read"), PATHS, st.sampled_from([0, 2, 99]), st.sampled_from([0, 1, 9])),
     st.tuples(st.just("create"), PATHS, DATA),
     st.tuples(st.just("append"), PATHS, DATA),
