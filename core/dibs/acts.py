@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from dibs.facts import Facts
     from dibs.store import Store
+    from dibs.undoing import LastActs
 
 
 _match_hex = re.compile(r"[0-9a-f]{1,32}").fullmatch
@@ -136,7 +137,9 @@ def reprioritise(store: Store, text: str, priority: int, by: str = "") -> Task:
     return _moved(store, task, dst, "prioritise", f"{task.priority} → {priority}", by)
 
 
-def undoable(store: Store, what: str | Event | None = None) -> Event | None:
+def undoable(
+    store: Store, what: str | Event | None = None, last: LastActs | None = None
+) -> Event | None:
     """The last act that is not undone, or the last on an id, if it can be undone now.
 
     None where the journal has no such act; `Changed` says why the act cannot be undone. An event
@@ -145,10 +148,12 @@ def undoable(store: Store, what: str | Event | None = None) -> Event | None:
     if what is not None and not isinstance(what, Event):
         names.check_text("an id", what)
     shown, ident = (what, what.id) if isinstance(what, Event) else (None, what)
-    step = next(undo_steps(store.journal, ident), None)
-    if step is None:
+    if last is not None and ident is not None:
+        event = last.on(ident)
+    else:
+        event = next((step[-1] for step in undo_steps(store.journal, ident)), None)
+    if event is None:
         return None
-    event = step[-1]
     now = store.find(event.id)
     why = "there was another act since it was shown" if shown and shown != event else ""
     why = why or not_undoable(event, now)
@@ -176,13 +181,15 @@ def not_undoable(event: Event, now: Iterable[Task]) -> str:
     return "another task of that id is on the board" if others and before.state == AVAILABLE else ""
 
 
-def undo(store: Store, what: str | Event | None = None, by: str = "") -> Task:
+def undo(
+    store: Store, what: str | Event | None = None, by: str = "", last: LastActs | None = None
+) -> Task:
     """Take back the last act that the journal tells of; refused when anything moved since.
 
     What a holder was told cannot be taken back: a claim that was released by force is over.
     """
     store.ready()
-    event = undoable(store, what)
+    event = undoable(store, what, last)
     task = names.read_any(event.dst) if event is not None else None
     if event is None or task is None:
         raise UnknownId("there is no act to take back: the journal tells of none since the last")

@@ -297,9 +297,19 @@ class Board:
         """
         return acts.undoable(self._store, what)
 
-    def undo(self, what: str | Event | None = None, *, by: str = "") -> Task:
+    def last_acts(self, idents: Iterable[str]) -> undoing.LastActs:
+        """What `undo` needs of the journal for many of these ids, read once for all of them."""
+        return undoing.LastActs(self._store.journal, idents)
+
+    def undo(
+        self,
+        what: str | Event | None = None,
+        *,
+        by: str = "",
+        last: undoing.LastActs | None = None,
+    ) -> Task:
         """Take back the last act, or the last on that id, or exactly that one, if it can be."""
-        return acts.undo(self._store, what, by)
+        return acts.undo(self._store, what, by, last)
 
     def reprioritise(self, name: str, priority: int, *, by: str = "") -> Task:
         """Give a waiting task another place in the queue: 0 to 9, 9 first."""

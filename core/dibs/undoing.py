@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 UNDONE = ("force-release", "requeue", "park", "prioritise")
 """The verbs of acts."""
+_ON_IDS = (*UNDONE, "undo", "add", "forget")
+"""The verbs that decide what the last act on an id is."""
 _match_done = re.compile(r"(?:.*, )?(\d{1,9}) done(?:,|$)").match
 
 
@@ -25,6 +27,48 @@ def undo_steps(journal: Journal, ident: str | None = None) -> Iterator[tuple[Eve
     """
     verbs = (*UNDONE, "undo", LEDGER, *(("add", "forget") if ident is not None else ()))
     return _steps(journal.newest_first(ident, verbs))
+
+
+class LastActs:
+    """The last acts on some ids that are not undone: read once, then only what is new is.
+
+    For an undo of many, which would read the journal back to the act once for each of them.
+    """
+
+    def __init__(self, journal: Journal, idents: Iterable[str]) -> None:
+        self._journal = journal
+        self._seen = journal.ends()
+        self._acts = _last(journal, set(idents), dict(self._seen))
+
+    def on(self, ident: str) -> Event | None:
+        """The last act on that id by now."""
+        for event in self._journal.follow(self._seen):
+            if event.verb in _ON_IDS:
+                self._acts.pop(event.id, None)
+        if ident in self._acts:
+            return self._acts[ident]
+        step = next(undo_steps(self._journal, ident), None)
+        return step[-1] if step is not None else None
+
+
+def _last(journal: Journal, idents: set[str], upto: dict[str, int]) -> dict[str, Event]:
+    found: dict[str, Event] = {}
+    undone: Counter[tuple[str, str, str]] = Counter()
+    for event in journal.newest_first(verbs=_ON_IDS, upto=upto):
+        if event.id not in idents:
+            continue
+        act = event.id, event.src, event.dst
+        if event.verb == "undo":
+            undone[event.id, event.dst, event.src] += 1
+        elif undone[act]:
+            undone[act] -= 1
+        else:
+            idents.discard(event.id)
+            if event.verb in UNDONE:
+                found[event.id] = event
+        if not idents:
+            break
+    return found
 
 
 class _Step:

@@ -236,3 +236,35 @@ def test_a_line_that_no_act_can_have_written_moves_nothing(
             ask()
     assert place.names() == before
     claim.verify()
+
+
+def acted(place: Place, count: int, prefix: str) -> list[dibs.Event]:
+    """So many tasks, each with an act on it."""
+    for n in range(count):
+        place.board.reprioritise(place.board.add(f"{prefix}-{n}").name, 9, by="ann@desk")
+    return [
+        event
+        for event in place.board.journal.read()
+        if event.verb == "prioritise" and event.id.startswith(f"{prefix}-")
+    ]
+
+
+@pytest.mark.parametrize("when", ["before", "between"])
+def test_an_act_of_another_writer_among_an_undo_of_many_is_seen(place: Place, when: str) -> None:
+    first, second = acted(place, 2, "x")
+
+    def there_and_back() -> None:
+        other = dibs.open(place.path)
+        name = other.reprioritise(second.dst, 1, by="bob@desk").name
+        other.reprioritise(name, 9, by="bob@desk")
+
+    if when == "before":
+        there_and_back()
+    last = place.board.last_acts([first.id, second.id])
+    assert place.board.undo(first, last=last).name == first.src
+    if when == "between":
+        there_and_back()
+    with pytest.raises(dibs.Changed, match="another act since"):
+        place.board.undo(second, last=last)
+    with pytest.raises(dibs.UnknownId):
+        place.board.undo(first, last=last)

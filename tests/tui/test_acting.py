@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from threading import Event
 
@@ -15,6 +16,9 @@ from rich.style import Style
 
 import dibs
 from dibs import Task, Verdict
+from dibs.disk import Disk, Stat
+from dibs.journal import FOLDER
+from dibs.names import read_any
 from dibs_tui.acting import telling
 from dibs_tui.acting.doing import Outcome, done, judged
 from dibs_tui.acting.hands import Hands, settled
@@ -234,6 +238,32 @@ def test_what_an_act_does_not_apply_to_is_counted_by_its_state(board: dibs.Board
     sights = [sight(board, f"x{n}") for n in range(5)]
     assert left_out(ACTS["park"], sights) == "4 of 5 left out: 2 done, 1 failed, 1 lock"
     assert left_out(ACTS["park"], sights[:1]) == ""
+
+
+def test_to_undo_four_times_as_many_reads_four_times_as_much_of_the_journal(
+    board: dibs.Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Read back once for each of them it would be sixteen times as much."""
+    read, taken = Disk.read, Counter[int]()
+
+    def counting(self: Disk, path: str, limit: int, offset: int = 0) -> tuple[bytes, Stat]:
+        found = read(self, path, limit, offset)
+        if path.startswith(FOLDER):
+            taken[count] += len(found[0])
+        return found
+
+    for count in (20, 80):
+        for n in range(count):
+            board.add(f"n{count}-{n}")
+        run(board, "raise", *(sight(board, f"n{count}-{n}") for n in range(count)))
+        (step,) = list(board.undo_steps())[:1]
+        tasks = [(read_any(event.dst), event) for event in step]
+        sights = [Sight(t, t.name, t.state, "", None, event) for t, event in tasks if t is not None]
+        assert len(sights) == count
+        monkeypatch.setattr(Disk, "read", counting)
+        assert {outcome.word for outcome in run(board, "undo", *sights)} == {"done"}
+        monkeypatch.undo()
+    assert 0 < taken[20] < taken[80] < 8 * taken[20]
 
 
 def test_acts_fit_states() -> None:

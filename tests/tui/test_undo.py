@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Event
+from typing import Any
 
 import pytest
 from textual.pilot import Pilot
@@ -11,6 +13,7 @@ import dibs
 from dibs_tui.app import DibsApp
 from dibs_tui.screens.act import ActScreen
 from dibs_tui.screens.undo import UndoScreen
+from tests.patience import PATIENCE
 from tests.tui.dialogs import asked, fill, state, without_waiting
 from tests.tui.live import drive, table, text_of, until
 
@@ -89,6 +92,35 @@ def test_what_moved_since_a_bulk_act_is_left_out_and_the_rest_is_undone(board: d
     drive(Path(board.path), steps)
     assert state(board, "task-03") == "claimed"
     assert states(board) == {"available", "claimed"}
+
+
+def test_keys_are_answered_while_a_bulk_act_is_undone(
+    board: dibs.Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, go_on = Event(), Event()
+    undo = dibs.Board.undo
+
+    def slowly(self: dibs.Board, *what: Any, **how: Any) -> dibs.Task:
+        task = undo(self, *what, **how)
+        if task.id == MANY[2]:
+            began.set()
+            assert go_on.wait(PATIENCE)
+        return task
+
+    monkeypatch.setattr(dibs.Board, "undo", slowly)
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await many_parked(app, pilot, board)
+        await undone(app, pilot, "Undo 11 tasks?")
+        await until(pilot, began.is_set)
+        await asked(app, pilot, "2 of 11 … Esc stops")
+        await pilot.press("escape")
+        go_on.set()
+        await until(pilot, lambda: "3 done · 8 left" in text_of(app))
+        assert "Undo 11 tasks: stopped" in text_of(app)
+
+    drive(Path(board.path), steps)
+    assert [state(board, ident) for ident in MANY] == ["available"] * 3 + ["failed"] * 8
 
 
 def test_u_on_a_row_that_was_chosen_undoes_the_last_act_on_that_task(board: dibs.Board) -> None:

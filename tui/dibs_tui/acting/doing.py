@@ -6,12 +6,15 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import partial
 from threading import Event
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from dibs import Board, Changed, DibsError, Facts, Lost, Refused, Task, Verdict
 from dibs.journal import LEDGER
 from dibs_tui.acting.plan import Act, Item, Sight, priority_after
 from dibs_tui.text import clean
+
+if TYPE_CHECKING:
+    from dibs.undoing import LastActs
 
 
 class Outcome(NamedTuple):
@@ -121,11 +124,13 @@ def done(
 ) -> None:
     """Do an act to each of these, one after the other, and tell of each."""
     board, outcomes = open_board(), []
+    many = act.id == "undo" and len(items) > 1
+    last = board.last_acts(item.sight.task.id for item in items) if many else None
     for item in items:
         if stopped.is_set():
             outcome = Outcome(item.sight, "left", "stopped before it came to this")
         else:
-            outcome = _done(board, act, item, reason, by, keep_attempts)
+            outcome = _done(board, act, item, reason, by, keep_attempts, last)
             outcome = _unless_missing(open_board, outcome)
         outcomes.append(outcome)
         if len(outcomes) < len(items):
@@ -144,7 +149,15 @@ def _in_words(outcomes: Sequence[Outcome]) -> str:
     return f"{words}; not done: {', '.join(left)}" if left else words
 
 
-def _done(board: Board, act: Act, item: Item, reason: str, by: str, keep_attempts: bool) -> Outcome:
+def _done(
+    board: Board,
+    act: Act,
+    item: Item,
+    reason: str,
+    by: str,
+    keep_attempts: bool,
+    last: LastActs | None,
+) -> Outcome:
     sight = item.sight
     try:
         if item.verdict not in (None, Verdict.ALIVE) and _alive(board, sight.task):
@@ -159,7 +172,7 @@ def _done(board: Board, act: Act, item: Item, reason: str, by: str, keep_attempt
             case "park":
                 task = board.park(sight.name, reason, by=by)
             case "undo":
-                task = board.undo(sight.undoes, by=by)
+                task = board.undo(sight.undoes, by=by, last=last)
             case _ if priority_after(act, sight.task) == sight.task.priority:
                 return Outcome(sight, "unchanged", f"its priority is {sight.task.priority} already")
             case _:
