@@ -33,6 +33,10 @@ _READS = 3
 _SPARE = 40
 """Listing many files, or looking at those that no one writes to, may take one part in so many of
 the time."""
+_RARE = 160
+"""The same for what hardly ever changes: a listing whose folder has the same time, and files that
+no one has written to for a week, which are those of hosts that are gone."""
+_WEEK = 7 * 86_400
 _FEW = 100
 """So many files are always looked at by opening them."""
 _AT_ONCE = 32 << 20
@@ -52,7 +56,10 @@ class JournalReader:
         self._clock = clock
         self._listing: tuple[int, list[str]] | None = None
         self._awake: set[str] = set()
-        self._all_due = self._list_due = 0
+        self._asleep: set[str] = set()
+        self._known: tuple[list[str], dict[str, int]] | None = None
+        """The listing of which every file is in that `seen`: looked through no more."""
+        self._all_due = self._asleep_due = self._list_due = 0
 
     def files(self) -> list[str]:
         """Every journal file there is; of one boot and mount the oldest first."""
@@ -168,11 +175,16 @@ class JournalReader:
         told: dict[str, list[Event]] = {}
         for _ in range(_READS):
             files = self._listed()
-            self._awake.update(_move_on(seen, files))
-            again = self._read_on(files, seen, told)
+            known = self._known is not None and self._known[0] is files and self._known[1] is seen
+            if not known:
+                self._awake.update(_move_on(seen, files))
+                self._awake.intersection_update(files)
+                self._asleep.intersection_update(files)
+            again = self._read_on(files, seen, told, known)
             if not again:
+                self._known = files, seen
                 break
-            self._listing = None  # one was set aside since the folder was listed
+            self._listing = self._known = None  # one was set aside since the folder was listed
         return in_order(told.values())
 
     def _listed(self) -> list[str]:
@@ -183,19 +195,19 @@ class JournalReader:
                 files = self._files()
                 settled = mtime / 1e9 < self._clock.about() - _SETTLED
                 self._listing = (mtime, files) if settled else None
-                self._list_due = self._rested(start)
+                self._list_due = self._rested(start, _RARE)
                 return files
         except OSError:
             return []
         return self._listing[1]
 
-    def _rested(self, start: int) -> int:
+    def _rested(self, start: int, spare: int) -> int:
         """When what has been done since then may be done again, lest it takes much of a core."""
         now = self._port.boottime()
-        return now + _SPARE * (now - start)
+        return now + spare * (now - start)
 
     def _read_on(
-        self, files: list[str], seen: dict[str, int], told: dict[str, list[Event]]
+        self, files: list[str], seen: dict[str, int], told: dict[str, list[Event]], known: bool
     ) -> bool:
         """Read what was written since; whether a file was set aside meanwhile, and was not read.
 
@@ -203,7 +215,15 @@ class JournalReader:
         """
         start = self._port.boottime()
         whole = start >= self._all_due
-        due = files if whole else [f for f in files if f not in seen or f in self._awake]
+        rare = whole and start >= self._asleep_due
+        if rare:
+            due = files
+        elif whole:
+            due = [f for f in files if f not in seen or f not in self._asleep]
+        elif known:
+            due = sorted(self._awake)
+        else:
+            due = [f for f in files if f not in seen or f in self._awake]
         grown: list[tuple[str, int]] = []
         quiet = self._clock.about() - _BEHIND
         for file in due:
@@ -213,13 +233,16 @@ class JournalReader:
                 continue
             if stat.mtime / 1e9 >= quiet:
                 self._awake.add(file)
+                self._asleep.discard(file)
             elif whole:
                 self._awake.discard(file)
+                if stat.mtime / 1e9 < quiet - _WEEK and len(files) > _FEW:
+                    self._asleep.add(file)
             if stat.size != seen.get(file):
                 grown.append((file, stat.size))
         if whole:
-            self._all_due = self._rested(start)
-            self._awake.intersection_update(files)
+            self._all_due = self._rested(start, _SPARE)
+            self._asleep_due = self._rested(start, _RARE) if rare else self._asleep_due
         hosts = {current(file) for file, _ in grown}
         kin = self._chains(file for file in files if current(file) in hosts) if hosts else ()
         chains = {chain.files[-1]: chain for chain in kin}

@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -385,7 +386,55 @@ def test_files_that_no_one_writes_to_cost_a_follower_little_and_are_heard_when_t
     heard: list[Event] = []
     until = time.monotonic() + PATIENCE
     while not heard and time.monotonic() < until:
+        time.sleep(0.01)
         heard = journal.follow(seen)
+    assert [e.id for e in heard] == ["awake"]
+
+
+class Slow(Looks):
+    """The same where each look at a journal takes a millisecond of a clock of its own."""
+
+    def __init__(self, root: str) -> None:
+        super().__init__(root)
+        self.passed = super().boottime()
+        self.looked: Counter[str] = Counter()
+
+    def boottime(self) -> int:
+        return self.passed
+
+    def stat(self, path: str) -> Stat:
+        if path.startswith(".dibs/journal/"):
+            self.passed += 1_000_000
+            self.looked[path] += 1
+        return super().stat(path)
+
+
+def test_the_journals_of_hosts_that_are_gone_cost_a_follower_a_tenth_and_are_heard_when_they_wake(
+    place: Place,
+) -> None:
+    now = time.time()
+    quiet = [written(place.path, f"quiet-{n}.jsonl", event(now, "done")) for n in range(200)]
+    gone = [written(place.path, f"gone-{n}.jsonl", event(now, "done")) for n in range(200)]
+    for paths, since in ((quiet, 3600), (gone, 14 * 86_400)):
+        for path in paths:
+            os.utime(path, (now - since, now - since))
+    disk = Slow(str(place.path))
+    journal = Store(disk, dibs.this_host()).journal
+    seen = journal.ends()
+
+    def looks_at(paths: list[Path]) -> int:
+        return sum(disk.looked[f".dibs/journal/{path.name}"] for path in paths)
+
+    for _ in range(2000):
+        assert journal.follow(seen) == []
+        disk.passed += 300_000_000
+    assert 0 < looks_at(gone) < looks_at(quiet) / 4
+    with gone[7].open("ab") as file:
+        file.write(_line(event(now, "done", "awake")))
+    heard: list[Event] = []
+    for _ in range(2000):
+        heard += journal.follow(seen)
+        disk.passed += 300_000_000
     assert [e.id for e in heard] == ["awake"]
 
 
