@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from dibs import (
         acts,
         checkup,
+        checkup_ids,
         entries,
         evidence,
         forgetting,
@@ -50,9 +51,16 @@ if TYPE_CHECKING:
     from dibs.journal import Event, Journal
     from dibs.view import Snapshot, View
 else:
-    acts, checkup, entries, evidence, forgetting = map(
+    acts, checkup, checkup_ids, entries, evidence, forgetting = map(
         Later,
-        ("dibs.acts", "dibs.checkup", "dibs.entries", "dibs.evidence", "dibs.forgetting"),
+        (
+            "dibs.acts",
+            "dibs.checkup",
+            "dibs.checkup_ids",
+            "dibs.entries",
+            "dibs.evidence",
+            "dibs.forgetting",
+        ),
     )
     lists, lost, sweeper, undoing, unwritten, view = map(
         Later,
@@ -81,6 +89,7 @@ def open(path: str | os.PathLike[str], *, create: bool = False, read_only: bool 
         made(root)
     store = Store(unwritten.Unwritten(root) if read_only else Disk(root), this_host())
     store.begin = lambda: _may_begin(root)
+    store.copied = lambda: checkup_ids.note_copied(store)
     try:
         store.open()
         if create:

@@ -170,6 +170,21 @@ def _write_known(store: Store) -> None:
     store.drop(KNOWN_LOST)
 
 
+def note_copied(store: Store) -> None:
+    """Let nothing be added where `known/` is older than the board: ids are missing in it."""
+    if store.look(KNOWN_LOST) is not False:
+        return
+    try:
+        missing = bool(_unwritten(store, offered=False))
+    except DibsError:
+        missing = True
+    with suppress(OSError):  # another was faster, or it is another user's: the next one looks again
+        if missing:
+            store.write(KNOWN_LOST, b"")
+        else:
+            store.port.touch(KNOWN)  # so that no one looks again
+
+
 def _vanished(store: Store) -> Iterator[Finding]:
     """Ids that were added and that no name carries: finished by a plain worker, or removed."""
     latest: dict[str, int] = {}

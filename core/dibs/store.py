@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from dibs import names
 from dibs.beside import Beside
 from dibs.clock import LOOKS, SECOND, WITNESS, Clock
-from dibs.disk import Port
+from dibs.disk import Port, Stat
 from dibs.errors import (
     OPENED,
     READ_ONLY,
@@ -53,6 +53,8 @@ that time finds no board where it is none."""
 TOML = ".dibs/board.toml"
 KNOWN_LOST = f"{KNOWN}/lost"
 """Says that `known/` was made again on a board that had one: what it held before is not in it."""
+COPIED = SECOND // 100
+"""A new entry sets both times of its folder. Copies that keep times set the ctime alone, later."""
 LOCK_BYTES = 4096
 PATIENCE = 5 * SECOND
 _PAUSE = 0.05
@@ -77,7 +79,9 @@ class Store:
         """False on file systems where a claim has to be touched to look fresh."""
         self.begin: Callable[[], None] = lambda: None
         """Called before a board is made of a directory that is none yet; it may refuse."""
-        self._ready = self._marked = False
+        self.copied: Callable[[], None] = lambda: None
+        """Called before the first step where `known/` may be older than the board."""
+        self._ready = self._marked = self._copied = False
         self._there: set[str] = set()
 
     def open(self) -> None:
@@ -91,7 +95,9 @@ class Store:
             raise NotABoard("not a directory: give the directory that holds the tasks") from None
         except OSError as error:
             raise storage_error(error) from error
-        self._there = {folder for folder in FOLDERS if self.check_folder(folder)}
+        found = {folder: stat for folder in FOLDERS if (stat := self._folder(folder))}
+        self._there, known = set(found), found.get(KNOWN)
+        self._copied = known is not None and known.ctime - known.mtime > COPIED
         self._marked = self._has_mark()
         try:
             self.settings = load(self.port.read(TOML, TOML_BYTES + 1)[0])
@@ -109,17 +115,21 @@ class Store:
 
     def check_folder(self, folder: str) -> bool:
         """Whether a folder is there; refused where it is anything else."""
+        return self._folder(folder) is not None
+
+    def _folder(self, folder: str) -> Stat | None:
+        stat = None
         try:
-            own = self.port.stat(folder).folder
+            stat = self.port.stat(folder)
         except FileNotFoundError:
-            return False
+            return None
         except NotADirectoryError:
-            own = False
+            pass
         except OSError as error:
             raise storage_error(error) from error
-        if not own:
+        if stat is None or not stat.folder:
             raise NotABoard(f"{folder} is not a folder of its own: a board never follows links")
-        return True
+        return stat
 
     def ready(self) -> None:
         """Make the folders that writing needs, and follow none that is a link; free after once."""
@@ -141,6 +151,8 @@ class Store:
         except OSError as error:
             raise storage_error(error) from error
         self.rename_moves_ctime = self.clock.learn()
+        if self._copied:
+            self.copied()
         self._ready = True
 
     def make_folders(self) -> None:

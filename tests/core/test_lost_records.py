@@ -2,65 +2,62 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 import dibs
 from tests.core.library import Fleet
-from tests.core.tools import Place
+from tests.core.tools import Movable, Place, World, opened
 
 STAMPED = ["w.f1.zoe-00000000A1.claimed", "w.f3.available", "w.f0p3.available", "w.f0a1.available"]
 ENDED = ["done/w.f1.zoe-00000000A1", "failed/w.f0.op-00000000A1"]
 
 
-def names(path: Path) -> list[str]:
-    """Every name of a task, live or ended."""
-    live = [p.name for p in path.iterdir() if p.name not in (".dibs", "done", "failed")]
-    return sorted(live) + sorted(
-        f"{folder}/{p.name}" for folder in ("done", "failed") for p in (path / folder).glob("*")
-    )
-
-
-def laid(scratch: Path, *found: str) -> Path:
-    """A directory with names that dibs made, and nothing else of dibs."""
-    path = scratch / "board"
+def lost(scratch: Path, *found: str) -> Place:
+    """A board with names that dibs made, all of whose `.dibs` was lost."""
+    place = Place(scratch)
+    shutil.rmtree(place.path / ".dibs")
     for name in found:
-        (path / name).parent.mkdir(parents=True, exist_ok=True)
-        (path / name).write_bytes(b"payload")
-    return path
+        (place.path / name).parent.mkdir(exist_ok=True)
+        (place.path / name).write_bytes(b"payload")
+    return place
 
 
 @pytest.mark.parametrize("name", STAMPED + ENDED)
 def test_where_all_records_are_lost_no_second_task_of_an_id_is_made(
     scratch: Path, name: str
 ) -> None:
-    path = laid(scratch, name)
-    board = dibs.open(path)
+    place = lost(scratch, name)
+    board = place.another()[0]
     for ident in ("w", "new"):
         with pytest.raises(dibs.StorageError, match="check --repair"):
             board.add(ident)
-    assert names(path) == [name]
+    assert place.names() == [name]
     assert board.repair() == []
     with pytest.raises(dibs.Exists):
         board.add("w")
     assert board.add("new").fence == 0
-    assert names(path) == sorted([name, "new.available"], key=lambda n: ("/" in n, n))
+    assert place.names() == sorted([name, "new.available"])
 
 
 @pytest.mark.parametrize("name", STAMPED + ENDED)
 def test_one_repair_is_enough_where_all_records_are_lost(scratch: Path, name: str) -> None:
-    board = dibs.open(laid(scratch, name))
+    place = lost(scratch, name)
+    board = place.another()[0]
     assert [f.kind for f in board.check() if f.fault and f.kind != "stale"] == ["known"]
     board.repair()
-    assert not (Path(board.path) / ".dibs/known/lost").exists()
+    assert not (place.path / ".dibs/known/lost").exists()
     with pytest.raises(dibs.Exists):
-        dibs.open(board.path).add("w")
+        place.another()[0].add("w")
 
 
 def test_workers_go_on_where_all_records_are_lost_and_no_fence_comes_back(scratch: Path) -> None:
-    board = dibs.open(laid(scratch, "w.f3.available"))
+    board = lost(scratch, "w.f3.available").another()[0]
     claim = board.claim("w", owner="me")
     assert claim is not None
     assert claim.fence == 4
@@ -91,7 +88,7 @@ def test_a_shell_that_comes_first_lets_no_id_be_added_twice(fleet: Fleet, name: 
     (fleet.path / name).parent.mkdir(exist_ok=True)
     (fleet.path / name).touch()
     assert fleet.run("claim_task other").returncode == 0
-    board = fleet.board()
+    board = opened(Movable(fleet.path, World(fleet.path.parent)))
     with pytest.raises(dibs.StorageError, match="check --repair"):
         board.add("w")
     board.repair()
@@ -267,3 +264,76 @@ def test_ids_that_are_in_a_later_life_are_no_finding(place: Place) -> None:
     lives(place, "q", 2)
     place.board.add("q")
     assert place.board.check() == []
+
+
+def age(path: Path) -> None:
+    """Let the last entry in `known/` be an hour old."""
+    os.utime(path / ".dibs/known", (time.time() - 3600,) * 2)
+
+
+def restored(path: Path, way: str) -> None:
+    """Put an older copy of `.dibs` back, as `older` made it."""
+    old, now = path.parent / "older", path / ".dibs"
+    if way == "in place":  # as `rsync -a --delete` does it
+        for folder in (now, *(p for p in now.iterdir() if p.is_dir())):
+            then = old / folder.relative_to(now)
+            for entry in {p.name for p in folder.iterdir()} - {p.name for p in then.iterdir()}:
+                (folder / entry).unlink()
+            shutil.copystat(then, folder)
+        return
+    shutil.rmtree(now)
+    if way == "mv":
+        old.rename(now)
+    elif way == "cp":
+        subprocess.run(["cp", "-a", old, now], check=True)
+    else:
+        now.mkdir()
+        subprocess.run(f"tar -C {old} -c . | tar -C {now} -xp", shell=True, check=True)
+
+
+def older(path: Path) -> None:
+    """Keep a copy of `.dibs`, made an hour after its last id was added."""
+    age(path)
+    subprocess.run(["cp", "-a", path / ".dibs", path.parent / "older"], check=True)
+
+
+@pytest.mark.parametrize("way", ["cp", "mv", "tar", "in place"])
+@pytest.mark.parametrize("first", ["add", "claim"])
+def test_where_an_older_copy_of_the_records_is_put_back_no_second_task_of_an_id_is_made(
+    place: Place, way: str, first: str
+) -> None:
+    place.board.add("before")
+    older(place.path)
+    for ident in ("w", "over", "next"):
+        place.board.add(ident)
+    claim, over = place.board.claim("w"), place.board.claim("over")
+    assert claim is not None
+    assert over is not None
+    over.done()
+    restored(place.path, way)
+    if first == "claim":  # its own entry hides nothing
+        assert place.another()[0].claim("next") is not None
+    again = place.another()[0]
+    for ident in ("w", "over"):
+        with pytest.raises(dibs.StorageError, match="check --repair"):
+            again.add(ident)
+    assert again.repair() == []
+    for ident in ("w", "over", "next", "before"):
+        with pytest.raises(dibs.Exists):
+            again.add(ident)
+    claim.done()
+    assert place.another()[0].add("new").fence == 0
+
+
+def test_a_complete_copy_is_looked_at_once_and_goes_on(scratch: Path) -> None:
+    board = dibs.open(scratch / "board", create=True)
+    for ident in ("a", "b"):
+        board.add(ident)
+    assert board.claim("a") is not None
+    copy = scratch / "copy"
+    age(Path(board.path))
+    subprocess.run(["cp", "-a", board.path, copy], check=True)
+    known = copy / ".dibs/known"
+    assert dibs.open(copy).claim("b") is not None
+    assert known.stat().st_ctime_ns == known.stat().st_mtime_ns
+    assert dibs.open(copy).add("new").fence == 0

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import dibs
+from dibs.checkup_ids import note_copied
 from dibs.disk import Disk, Stat
 from dibs.settings import dump
 from dibs.store import Store
@@ -131,6 +132,7 @@ def settle(path: Path, **settings: object) -> None:
 def opened(port: Disk, host: dibs.Host | None = None) -> dibs.Board:
     """The board behind a port, as one more process would open it."""
     store = Store(port, host or dibs.this_host())
+    store.copied = lambda: note_copied(store)
     store.open()
     return dibs.Board(store, port.root)
 

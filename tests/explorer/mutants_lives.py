@@ -11,6 +11,12 @@ _INODE = ".dibs/past/inode"
 
 MUTANTS: list[Mutant] = [
     mutant(
+        "a copy of `known/` is taken for the latest",
+        "The id of a claim that it does not know is added.",
+        add.OLDER,
+        ("checkup_ids:note_copied", "if missing:", "if False:"),
+    ),
+    mutant(
         "what was purged in the life before ends this one",
         "`gone/` was lost, and how far this life's fences went is read from the one before.",
         add.ENDLESS,

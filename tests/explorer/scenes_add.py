@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dibs import forgetting
+from dibs import checkup_ids, forgetting
 from dibs.names import read_any
 
 from .desk import Desk, Options, board, claimed
@@ -291,6 +291,33 @@ LOST_MENDED = scene(
 )
 
 
+def _older(world: SimWorld) -> None:
+    """An older copy of `.dibs` was put back: it knows nothing of the claim."""
+    board(world)
+    world.put(f"{MINE}.claimed", b"one")
+
+
+def _looks_first(desk: Desk) -> str:
+    """Whoever opens a board whose `known/` was copied looks before its first step."""
+    checkup_ids.note_copied(desk.store)
+    desk.add("t", b"two")
+    return works(desk)
+
+
+OLDER = scene(
+    "an older copy of `.dibs` is put back, and an id that it does not know is added",
+    _older,
+    [
+        Part("ann", holder(Desk.done)),
+        Part("pam", _looks_first),
+        Part("pat", _looks_first),
+    ],
+    Faults(crashes=1),
+    mode="bounded",
+    preemptions=2,
+)
+
+
 def _endless(world: SimWorld) -> None:
     """The second life is claimed; that the first was purged at 1 is all that is left of it."""
     board(world)
@@ -351,7 +378,7 @@ LATER_LIFE = scene(
     preemptions=2,
 )
 SCENARIOS = [
-    *(ENDLESS, STRANGE, LATER_LIFE),
+    *(OLDER, ENDLESS, STRANGE, LATER_LIFE),
     *(LOST, LOST_MENDED),
     *(TWINS, SLOW, SLOW_OFFERED, STRAY, SHADOW, EDITOR),
     *(TWINS_AND_WORKER, HALF, LIVES, FORGETS, FORGET_ADDED, RACE_SHELL, OFFERED_FIRST),
