@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from threading import Semaphore
 
@@ -149,3 +150,27 @@ def test_what_is_still_on_the_board_is_not_forgotten(board: dibs.Board) -> None:
 
     drive(Path(board.path), steps, config=Config(still=0))
     assert board.find("waits")
+
+
+def test_the_ages_in_an_open_purge_dialog_go_on_but_what_was_counted_stays(
+    board: dibs.Board,
+) -> None:
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await pilot.press("D")
+        await asked(app, pilot, "nothing was done so long ago")
+        await fill(app, pilot, "#purge-age", "0s")
+        finish(board, "done-later")
+        ages = []
+
+        def older() -> bool:
+            shown = " ".join(text_of(app).replace("│", " ").split())
+            found = re.search(r"3 of 3 done tasks would go; the longest ago (\d+)s", shown)
+            if found is not None and found[1] not in ages:
+                ages.append(found[1])
+            return len(ages) > 2
+
+        await until(pilot, older)
+        assert ages == sorted(ages, key=int)
+        await asked(app, pilot, "type the number to go on: 3")
+
+    drive(Path(board.path), steps)

@@ -16,6 +16,7 @@ from dibs import Event, Task, acts
 from dibs.journal import INTENT, Journal
 from dibs.names import exact, read_any
 from dibs.store import Store
+from dibs.undoing import LastActs
 from tests.tui.act_storm import Fault, storm
 from tests.tui.terminal import environment
 
@@ -48,8 +49,10 @@ def _acts_on_what_is_there_now(patch: pytest.MonkeyPatch) -> None:
 def _undoes_the_last_act_whatever_was_shown(patch: pytest.MonkeyPatch) -> None:
     undoable = acts.undoable
 
-    def careless(store: Store, what: str | Event | None = None) -> Event | None:
-        return undoable(store, what.id if isinstance(what, Event) else what)
+    def careless(
+        store: Store, what: str | Event | None = None, last: LastActs | None = None
+    ) -> Event | None:
+        return undoable(store, what.id if isinstance(what, Event) else what, last)
 
     patch.setattr(acts, "undoable", careless)
 
@@ -117,7 +120,7 @@ def slow(disk, src, dst, keep=False):
 
 Disk.rename = slow
 items = list(judged(board, sights))
-done(board, ACTS["force-release"], items, "gone", "ada@desk", threading.Event(),
+done(lambda: board, ACTS["force-release"], items, "gone", "ada@desk", threading.Event(),
      lambda outcome: print(outcome.word, flush=True))
 """
 """A plan of three that waits to be killed around the rename of the second."""
