@@ -14,6 +14,7 @@ import dibs
 from dibs import journal, journal_chain
 from dibs.journal import ROTATED
 from tests.core.tools import Place
+from tests.patience import PATIENCE
 
 
 @pytest.fixture
@@ -166,7 +167,7 @@ def test_many_processes_write_and_set_aside_at_once_and_no_line_is_lost_or_torn(
         )
         for n in range(4)
     ]
-    assert [writer.wait(30) for writer in writers] == [0] * 4
+    assert [writer.wait(PATIENCE) for writer in writers] == [0] * 4
     told = place.board.journal.read()
     added = sorted(event.id for event in told if event.verb == "add")
     assert added == sorted(f"w{w}-{n:03}" for w in range(4) for n in range(300))

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from tests.patience import PATIENCE
 from tests.stress import library
 from tests.stress.crew import Scene
 from tests.stress.crowd import Crowd
@@ -25,7 +26,7 @@ def weather(crowd: Crowd, scene: Scene, kind: str) -> Iterator[Ledger]:
     yield outside
     crowd.word()
     library.halt_file(scene).touch()
-    crowd.join(30)
+    crowd.join(PATIENCE)
     outside.close()
     print(f"{(boottime() - start) / 1e9:.0f} s of {kind}, seed {scene.seed}, {scene.board}")
 

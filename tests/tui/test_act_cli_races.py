@@ -18,6 +18,7 @@ from textual.pilot import Pilot
 import dibs
 from dibs_tui.acting.plan import ACTS, Sight, command
 from dibs_tui.app import DibsApp
+from tests.patience import PATIENCE
 from tests.tui.act_scenes import KEYS, Seen, dead, listed, listing, painted, sure
 from tests.tui.live import drive, until
 from tests.tui.terminal import environment, verb
@@ -124,7 +125,7 @@ def run_late(seen: Seen, argv: list[str], change: Callable[[Seen], None]) -> tup
             assert os.read(ready, 1) == b"r"
             change(seen)
             os.write(go, b"g" * 100)
-            return_told = process.communicate(timeout=30)[1]
+            return_told = process.communicate(timeout=PATIENCE)[1]
             return process.returncode, return_told
     finally:
         for fd in (ready, told, told_go, go):

@@ -17,6 +17,7 @@ from dibs_tui.app import DibsApp
 from dibs_tui.config import Config
 from dibs_tui.screens.act import ActScreen
 from dibs_tui.screens.matches import MatchesScreen
+from tests.patience import PATIENCE
 from tests.tui.dialogs import asked, fill, hint, of_host, state, without_waiting
 from tests.tui.live import drive, text_of, until
 
@@ -136,7 +137,7 @@ def test_a_run_can_be_stopped_and_what_it_left_stays_marked_and_is_told(
         task = park(self, name, reason, by=by)
         if task.id == "task-2":
             began.set()
-            assert go_on.wait(10)
+            assert go_on.wait(PATIENCE)
         return task
 
     monkeypatch.setattr(dibs.Board, "park", slowly)

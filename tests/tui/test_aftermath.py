@@ -20,6 +20,7 @@ from dibs_tui.app import DibsApp
 from dibs_tui.follow import Follower
 from dibs_tui.model.aftermath import Aftermath
 from dibs_tui.model.seen import Seen
+from tests.patience import PATIENCE
 from tests.tui import hostile
 from tests.tui.listed import OLD, facts
 from tests.tui.live import drive, text_of, until
@@ -202,4 +203,4 @@ def test_a_real_worker_that_was_stopped_and_goes_on_is_seen_to_come_back(
     finally:
         for pid in stopped(worker):
             os.kill(pid, signal.SIGKILL)
-        worker.wait(10)
+        worker.wait(PATIENCE)

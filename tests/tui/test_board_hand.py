@@ -14,6 +14,7 @@ from dibs_tui import memory
 from dibs_tui.app import DibsApp
 from dibs_tui.config import Config
 from dibs_tui.memory import Remembered
+from tests.patience import PATIENCE
 from tests.tui.live import drive, filled, table, text_of, until
 
 
@@ -221,7 +222,7 @@ def test_a_home_that_hangs_holds_up_no_key_and_keeps_the_last_choice(
     answer, save = Signal(), memory.save
 
     def slowly(remembered: Remembered, board: str) -> None:
-        assert answer.wait(5)
+        assert answer.wait(PATIENCE)
         save(remembered, board)
 
     monkeypatch.setattr(memory, "save", slowly)

@@ -14,6 +14,7 @@ from dibs_tui.app import DibsApp
 from dibs_tui.messages import FilterAsked, Inspected
 from dibs_tui.model.seen import Seen
 from dibs_tui.widgets.problems import Check, Problems
+from tests.patience import PATIENCE
 from tests.tui.listed import NOW, SECOND, claim, put, still, task_of
 from tests.tui.listed_room import CONFIG, Room, enter, room
 from tests.tui.live import drive, table, text_of, until
@@ -106,7 +107,7 @@ class Slow:
 
     def check(self) -> list[Finding]:
         self.asked += 1
-        assert self.go_on.wait(30)
+        assert self.go_on.wait(PATIENCE)
         if self.error is not None:
             raise self.error
         return [Finding("lock", "x.lock", "a lock without its claim")]

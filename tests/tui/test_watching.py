@@ -14,6 +14,7 @@ import pytest
 
 import dibs
 from dibs_tui.watching.events import FOLDERS, Events
+from tests.patience import PATIENCE
 from tests.tui.hearing import Hearing, listening, soon
 
 BURST = 5000
@@ -264,7 +265,7 @@ def test_it_may_be_stopped_from_its_own_thread_twice_and_unstarted(board_dir: Pa
     events = Events(str(board_dir), stop)
     before = _threads()
     events.start()
-    assert stopped.wait(10)
+    assert stopped.wait(PATIENCE)
     events.stop()
     assert soon(lambda: _threads() <= before)
     Events(str(board_dir), stop).stop()
@@ -293,14 +294,14 @@ def test_a_program_may_end_without_stopping_it(board_dir: Path) -> None:
     code = (
         "import sys, threading; from dibs_tui.watching.events import Events\n"
         "first = threading.Event()\n"
-        "Events(sys.argv[1], lambda _: first.set()).start(); sys.exit(not first.wait(10))"
+        "Events(sys.argv[1], lambda _: first.set()).start(); sys.exit(not first.wait(60))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, board_dir],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=PATIENCE,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
@@ -312,4 +313,4 @@ def test_watchfiles_is_loaded_by_listening_only(board_dir: Path) -> None:
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", code, str(board_dir)]
-    assert subprocess.run(command, env=environment, timeout=30).returncode == 0
+    assert subprocess.run(command, env=environment, timeout=PATIENCE).returncode == 0
