@@ -217,6 +217,7 @@ class Terminal:
             self.send("q")
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(2)
+        assert self.process.poll() is not None, f"q did not end it on\n{self.text}"
         return self.leaves()
 
     def cut(self) -> None:

@@ -81,6 +81,40 @@ def test_escape_on_the_wall_hides_who_came_back_and_only_then_leaves(
     drive(path, steps, wall=wall)
 
 
+@pytest.mark.parametrize("wall", [True, False])
+def test_q_leads_back_to_the_board_or_ends_what_was_begun_as_a_wall(
+    path: Path, board: dibs.Board, wall: bool
+) -> None:
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        if not wall:
+            assert app.board_screen is not None
+            app.board_screen.hand.do("wall")
+            await until(pilot, lambda: app.walled)
+        hint = "q quit   type unlock" if wall else "Esc or q back to the board"
+        await until(pilot, lambda: hint in text_of(app))
+        await pilot.press("q")
+        await until(pilot, lambda: not (app.is_running if wall else app.walled))
+        assert not wall or app.return_code == 0
+
+    drive(path, steps, wall=wall)
+
+
+@pytest.mark.parametrize(("columns", "large"), [(80, False), (99, False), (120, True)])
+def test_the_head_of_a_wall_is_whole_on_every_terminal(
+    path: Path, board: dibs.Board, columns: int, large: bool
+) -> None:
+    with terminal(
+        path.parent, "--wall", path, columns=columns, rows=24, env={"USER": "operator-of-the-night"}
+    ) as wall:
+        wall.shows("read-only", "muted", "● live")
+        wall.wait_for(lambda: re.search(r"muted  op.*", wall.lines[0]))
+        small = re.search(r" \d\d:\d\d:\d\d$", wall.lines[0])
+        assert (small is None) == large
+        assert ("┏━┓" in "".join(wall.lines[:3]) or "╺┓" in "".join(wall.lines[:3])) == large
+        wall.send("q")
+        assert wall.leaves() == 0
+
+
 def came_back(model: BoardModel) -> None:
     old, now = "task-1.f7.agent-7-0123456789", model.now.fs / 1e9
     model.note(event("reap", "task-1", f"{old}.claimed")._replace(at=now))

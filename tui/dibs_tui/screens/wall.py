@@ -16,6 +16,7 @@ from textual.strip import Strip
 
 from dibs_tui.ages import clock
 from dibs_tui.cards import trouble_of
+from dibs_tui.commands import spelled
 from dibs_tui.model.line import GLYPHS
 from dibs_tui.screens.notices import standing
 from dibs_tui.screens.own import Own
@@ -24,6 +25,7 @@ from dibs_tui.widgets.big import Big, big, columns, number
 from dibs_tui.widgets.canvas import Canvas
 from dibs_tui.widgets.head import Head
 from dibs_tui.widgets.problems import Problems
+from dibs_tui.widgets.ribbon import Ribbon
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,11 +35,14 @@ if TYPE_CHECKING:
 STATES = ("stale", "failed", "claimed", "available", "held", "done")
 WORD = "unlock"
 _UNLOCKED = 300.0
+_WIDE = 100
+"""Columns from which the large clock has room beside the head; below, the head has a small one."""
 
 
 class WallScreen(Own, Screen[None]):
     """Read-only, and never rings; typing `unlock` opens the board for five minutes, acts and all.
 
+    The key that quits leads back to the board, or ends a dashboard that was begun as a wall.
     Each second only the cells that read differently are sent, and the board below paints nothing.
     """
 
@@ -49,12 +54,14 @@ class WallScreen(Own, Screen[None]):
     WallScreen #wall-clock { width: 26; height: 3; color: $foreground; }
     WallScreen #wall-counts { height: 4; margin: 1 0; }
     WallScreen Problems { height: 1fr; border: round $panel; }
+    WallScreen.-narrow #wall-clock { display: none; }
     """
 
     def __init__(self, model: BoardModel) -> None:
         super().__init__()
         self._model = model
         self._typed = ""
+        self._quit: tuple[str, ...] = ()
 
     def compose(self) -> ComposeResult:
         """Head and clock, counts, problems."""
@@ -67,10 +74,12 @@ class WallScreen(Own, Screen[None]):
         problems = Problems(self._model, app.config)
         problems.can_focus = False
         yield problems
+        yield Ribbon(id="wall-keys")
 
     def on_mount(self) -> None:
         """Once a second is often enough for a wall."""
         self.dibs.walled = True
+        self._quit = next(c.keys for c in self.dibs.commands if c.id == "quit")
         self.query_one(Head).muted = True
         self.set_interval(1.0, self.tick)
         self.call_after_refresh(self.tick)
@@ -87,7 +96,10 @@ class WallScreen(Own, Screen[None]):
         """Show how things are."""
         app, status = self.dibs, self.dibs.reader.status
         trouble = trouble_of(status, app.reader.path, time.monotonic())
+        narrow = self.size.width < _WIDE
         self.set_class(bool(trouble), "-troubled")
+        self.set_class(narrow, "-narrow")
+        self.query_one(Head).has_clock = narrow
         self.query_one(Head).tell(status)
         now = self._model.now.fs
         shown = big(clock(now / 1e9) if now else "--:--:--")
@@ -96,6 +108,20 @@ class WallScreen(Own, Screen[None]):
         counts.put(columns(self._counts(troubled=bool(trouble)), self.size.width // len(STATES)))
         self.query_one(Banner).show(standing(self._model, trouble))
         self.query_one(Problems).show()
+        self.query_one(Ribbon).put([tuple(self._keys())])
+
+    def _keys(self) -> Iterator[tuple[str, str]]:
+        """What the keys do here, as the footer of the board has it."""
+        quits, back = [spelled(key) for key in self._quit[:1]], self._model.aftermath.back
+        keys = [("Esc", "hide who came back")] if back else []
+        if self.dibs.wall:
+            keys += [(key, "quit") for key in quits]
+            keys.append((f"type {WORD}", "the board, for five minutes"))
+        else:
+            keys.append((" or ".join([*([] if back else ["Esc"]), *quits]), "back to the board"))
+        for key, words in keys:
+            yield f" {key}", "heading"
+            yield f" {words}  ", "muted"
 
     def _counts(self, *, troubled: bool) -> Iterator[Big]:
         """Every state in its colour; none while nothing is in it, or nothing is known of it."""
@@ -107,7 +133,7 @@ class WallScreen(Own, Screen[None]):
             yield Big(number(count, room), f"{GLYPHS[state]} {state}", style)
 
     def on_key(self, event: Key) -> None:
-        """Only the word opens it; Esc hides who came back, then leads back to the board."""
+        """Only the word opens a wall; Esc hides who came back, then leads back to the board."""
         event.stop()
         self._typed = (self._typed + (event.character or ""))[-len(WORD) :]
         if self._typed == WORD:
@@ -120,8 +146,10 @@ class WallScreen(Own, Screen[None]):
         elif event.key == "escape" and self._model.aftermath.back:
             self._model.aftermath.clear()
             self.tick()
-        elif event.key == "escape" and not self.dibs.wall:
+        elif event.key in ("escape", *self._quit) and not self.dibs.wall:
             self.dibs.pop_screen()
+        elif event.key in self._quit and not WORD.startswith(self._typed):
+            self.dibs.exit()
 
     def _lock_again(self) -> None:
         app = self.dibs

@@ -37,7 +37,7 @@ class Head(Widget):
         self, path: str, where: str, model: BoardModel, *, read_only: bool, clock: bool = True
     ) -> None:
         super().__init__(classes="head")
-        self._has_clock = clock
+        self.has_clock = clock
         self._path = path
         self._where = where
         self._model = model
@@ -76,21 +76,24 @@ class Head(Widget):
         left = Text.assemble((" dibs ", self._colour("primary", bold=True)))
         age = max(0.0, time.monotonic() - status.fresh) if status.fresh else None
         mode, colour, traits = self._mode()
-        right = Text.assemble(
+        least = min(12, cell_len(path := clean(self._path)))
+        told = Text.assemble(
             ("  as of ", self._colour("muted")),
             (f"{short(age) if age is not None else '-':>3} ago", self._fresh(age)),
             (f"  {self._may()}", self._colour("state-late" if self.reaping else "muted")),
             ("  muted" if self.muted else "", self._colour("state-late")),
-            (f"  {self._where}", self._colour("muted")),
-            (f"  {self._clock()} " if self._has_clock else " ", Style(bold=True)),
         )
+        last = Text(f"  {self._clock()} " if self.has_clock else " ", Style(bold=True))
+        # Who looks at it gives way first: they know.
+        rest = cells - cell_len(mode) - sum(t.cell_len for t in (left, told, last)) - least - 1
+        room = min(cell_len(self._where), rest - 2)
+        where = f"  {fit(self._where, room, cut='middle')}" if rest > 8 else ""
+        right = Text.assemble(told, (where, self._colour("muted")), last)
         for trait in map(clean, traits):
             if left.cell_len + cell_len(mode + trait) + right.cell_len + _PATH <= cells:
                 mode += f" · {trait}"
         right = Text.assemble((mode, self._colour(colour)), right)
         room = cells - left.cell_len - right.cell_len - 1
-        path = clean(self._path)
-        least = min(12, cell_len(path))
         if room < least:
             right = right[: max(0, right.cell_len + room - least)]
             room = cells - left.cell_len - right.cell_len - 1
