@@ -245,6 +245,12 @@ class Storm:
                     raise Fault(f"{by}: {step.src} was moved, and is another claim by now")
             begun.add(step.dst)
 
+    def _parked_alike(self, outcome: Outcome) -> bool:
+        """Whether another reaper did the same at the limit of attempts: the name is the same."""
+        renames = [(step.src, step.dst) for step in self._fleet.trail]
+        parked = outcome.made.startswith("failed/")
+        return parked and (outcome.sight.task.name, outcome.made) in renames
+
     def _one_outcome(
         self, act: Act, outcome: Outcome, told: dict[str, dibs.Event], landed: set[str], by: str
     ) -> None:
@@ -255,6 +261,8 @@ class Storm:
                 raise Fault(f"{by}: {outcome} was told, and yet it was done: {event}")
             return
         if act.id in ("raise", "lower") and priority_after(act, task) == task.priority:
+            return
+        if event is None and task.name not in landed and self._parked_alike(outcome):
             return
         verbs = (VERBS[act.id], "park") if task.take else (VERBS[act.id],)
         if event is None or event.verb not in verbs or not self._was_moved(event, landed):
