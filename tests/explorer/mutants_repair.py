@@ -21,19 +21,6 @@ MUTANTS: list[Mutant] = [
         ("checkup_ids:_unwritten", "store.ended(NEW) if offered else ()", "()"),
     ),
     mutant(
-        "`new/` is listed after the names",
-        "A task that is published meanwhile is in neither.",
-        repair.PUBLISHED,
-        (
-            "checkup_ids:_unwritten",
-            "drafts = map(adding.match_draft, store.ended(NEW) if offered else ())",
-            "listed = [*tasks_of(store, ended=True)]\n"
-            "    drafts = map(adding.match_draft, store.ended(NEW) if offered else ())",
-        ),
-        ("checkup_ids:_unwritten", "for t in tasks_of(store, ended=True)", "for t in listed"),
-        ("checkup_ids:_write_known", _REPEAT, "write()"),
-    ),
-    mutant(
         "a heartbeat lock is removed where it is",
         "A worker claimed its task and beat after the look: the beat is lost with it.",
         repair.CLEARED,
