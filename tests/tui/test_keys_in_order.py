@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.terminal import terminal
+from dibs_tui.output.escape import EscapeParser
+from tests.tui.terminal import Terminal, terminal
 from tests.tui.troubled import three_tasks
 
 ESCAPE = "\x1b[27u"
@@ -31,3 +32,71 @@ def test_no_key_overtakes_another(tmp_path: Path) -> None:
         shown.shows("─ 2 ○ available 1 of 2 match", "inspect · ")
         shown.send("q")
         assert shown.leaves() == 0
+
+
+@pytest.mark.parametrize("escape", [ESCAPE, "\x1b"], ids=["its own", "as alt"])
+def test_a_key_right_behind_the_one_that_closes_a_dialog_does_what_it_does(
+    tmp_path: Path, escape: str
+) -> None:
+    """Everything that can be open is closed by Escape; the bytes come in one write."""
+    path = three_tasks(tmp_path)
+    with terminal(tmp_path, path) as shown:
+        shown.shows("task-2", "● live")
+        for opens in ("?", "?prio", "s", "c", ":", "D", "u", "t", "/task", "/task\rM"):
+            closes_and_goes_on(shown, f"{opens}{escape}")
+        shown.press("2")
+        shown.settle(0.2)  # no act takes a row that came just now
+        shown.send("P")
+        shown.shows("Cancel")
+        shown.send(f"{escape}3")
+        shown.shows("1 all  2 available  3 claimed", "─ 3 ● claimed 1 ")
+        shown.send("q")
+        assert shown.leaves() == 0
+
+
+def test_a_key_right_behind_enter_or_a_command_that_closes_does_what_it_does(
+    tmp_path: Path,
+) -> None:
+    path = three_tasks(tmp_path)
+    with terminal(tmp_path, path) as shown:
+        shown.shows("task-2", "● live")
+        for keys in ("?\r", "s\r", "sjj\r", "c\r", "D\r", "\rq", f"sj{ESCAPE}s\r"):
+            closes_and_goes_on(shown, keys)
+        shown.send("q")
+        assert shown.leaves() == 0
+
+
+def test_what_is_typed_right_behind_the_key_that_opens_a_field_is_in_it(tmp_path: Path) -> None:
+    path = three_tasks(tmp_path)
+    with terminal(tmp_path, path) as shown:
+        shown.shows("task-2", "● live")
+        shown.send("?priority")
+        shown.shows("A higher priority", "│ priority ")
+        shown.send("\x03")
+        shown.leaves()
+
+
+def test_escape_and_a_key_are_two_keys_unless_that_key_with_alt_does_something() -> None:
+    def keys(text: str) -> list[str]:
+        parser = EscapeParser()
+        return [getattr(found, "key", "") for found in (*parser.feed(text), *parser.feed(""))]
+
+    assert keys("\x1b3") == ["escape", "3"]
+    assert keys("\x1bq") == ["escape", "q"]
+    assert keys("\x1b?") == ["escape", "question_mark"]
+    assert keys("\x1b\r") == ["escape", "enter"]
+    assert keys("\x1b[A\x1bOP") == ["up", "f1"]
+    EscapeParser.kept = frozenset({"alt+q"})
+    try:
+        assert keys("\x1bq") == ["alt+q"]
+    finally:
+        EscapeParser.kept = frozenset()
+
+
+def closes_and_goes_on(shown: Terminal, keys: str) -> None:
+    """These keys and a `3` in one write lead from one view to the next."""
+    shown.send("2")
+    shown.shows("1 all  2 available  3 claimed", "─ 2 ○ available ")
+    shown.settle()
+    shown.send(f"{keys}3")
+    shown.shows("1 all  2 available  3 claimed", "─ 3 ● claimed 1 ")

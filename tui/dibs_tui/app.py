@@ -30,6 +30,7 @@ from dibs_tui.aside import aside
 from dibs_tui.commands import COMMANDS, spelled
 from dibs_tui.config import Config
 from dibs_tui.crash import crashed, hung_up, threads_tell
+from dibs_tui.key_order import KeyOrder, Typed
 from dibs_tui.keymap import check
 from dibs_tui.memory import Remembered
 from dibs_tui.messages import BoardSeen
@@ -96,10 +97,12 @@ class DibsApp(App[None]):
         self.by = host.signature
         self.where = clean(f"{host.user}@{host.name}")
         self.hands = Hands()
+        self._typed = KeyOrder(self, self._take_key)
         self.janitor = Janitor(reader.open_board, self.by)
         self.janitor.on = reap
         keys = check(self.config.keys, COMMANDS)
         self.commands = tuple(c._replace(keys=keys.get(c.id, c.keys)) for c in COMMANDS)
+        self.alt_keys = frozenset(k for c in self.commands for k in c.keys if "alt+" in k)
         self.alerts = Alerts(self.config, self._to_terminal, muted=self.remembered.muted)
 
     def on_mount(self) -> None:
@@ -122,11 +125,18 @@ class DibsApp(App[None]):
         return wanted if wanted in known else Config().theme
 
     async def on_event(self, event: events.Event) -> None:
+        """Let keys in one after the other."""
+        if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
+            await self._typed.take(event)
+            return
+        if isinstance(event, events.MouseDown):
+            self.hands.used = True
+        await super().on_event(event)
+
+    async def _take_key(self, event: Typed) -> None:
         """Note when keys come, so that a burst of them never acts."""
         if isinstance(event, events.Key):
             self.hands.pressed(event.time)
-        elif isinstance(event, events.MouseDown):
-            self.hands.used = True
         await super().on_event(event)
 
     def unlock(self) -> None:

@@ -7,8 +7,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from textual import events
+from textual.drivers import linux_driver
 from textual.drivers.linux_driver import LinuxDriver
 
+from dibs_tui.output.escape import EscapeParser
 from dibs_tui.output.link import Link
 
 if TYPE_CHECKING:
@@ -26,6 +28,9 @@ _ANSWER = 0.3
 class Painter(Protocol):
     """An app that sends its picture over the link."""
 
+    alt_keys: frozenset[str]
+    """The keys with alt that do something."""
+
     def pump(self) -> None: ...
     def redraw(self) -> None: ...
 
@@ -36,6 +41,13 @@ class Driver(LinuxDriver):
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
         self.link: Link | None = None
+
+    def run_input_thread(self) -> None:
+        """Hear the keys, Escape right before another one as well."""
+        app = self._app
+        EscapeParser.kept = app.alt_keys if isinstance(app, Painter) else frozenset()
+        vars(linux_driver)["XTermParser"] = EscapeParser  # it takes no parser as an argument
+        super().run_input_thread()
 
     def write(self, data: str) -> None:
         """Write that next."""
