@@ -49,7 +49,10 @@ def check(store: Store) -> list[Finding]:
     if begun:  # a plain directory is not made a board by a look
         with suppress(ReadOnly):  # who may only look can tell as much
             store.ready()
-    now = store.clock.now_or_newest(store.port.stat("").mtime)[0]
+        now = store.clock.now()
+    else:
+        store.listing()  # typed where the directory itself is missing
+        now = store.clock.now_or_newest(store.port.stat("").mtime)[0]
     found = [
         *_sticky(store),
         *_strangers(store),
