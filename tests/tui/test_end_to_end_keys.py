@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
 import dibs
+from tests.patience import PATIENCE
 from tests.tui.terminal import terminal
 
 UP, DOWN, PAGE_UP, PAGE_DOWN, HOME, END, ESC, ENTER = (
@@ -35,6 +37,14 @@ def one_of_everything(path: Path) -> None:
     board.park(board.find("task-3")[0].name, "no")
     board.acquire("door")
     (path / "odd name").touch()
+
+
+def silent(path: Path, ident: str) -> None:
+    """Wait until a claim is stale, so that a dashboard whose last view was another opens there."""
+    board, end = dibs.open(path), time.monotonic() + PATIENCE
+    while {entry.state for entry in board.entries() if entry.id == ident} != {"stale"}:
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 @pytest.mark.parametrize(("filled", "opened"), [(False, "8"), (True, "4")])
@@ -94,8 +104,9 @@ def test_the_pane_shows_the_task_under_the_cursor_however_it_came_there(
     path: Path, tmp_path: Path
 ) -> None:
     one_of_everything(path)
+    silent(path, "task-1")
     with terminal(tmp_path, path, columns=120, rows=24) as shown:
-        shown.shows("● live")
+        shown.shows("● live", "▲ 1 stale")
         shown.press("2", "i")
         shown.shows("inspect · task-0")
         shown.press("6")
