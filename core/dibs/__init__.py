@@ -47,6 +47,7 @@ if typing.TYPE_CHECKING:
     from dibs.rates import Rates
     from dibs.records import Record
     from dibs.settings import Settings
+    from dibs.undoing import LastActs
     from dibs.view import Change, Snapshot, View
 
 __all__ = [
@@ -66,6 +67,7 @@ __all__ = [
     "Held",
     "Host",
     "Journal",
+    "LastActs",
     "Lost",
     "NotABoard",
     "NotExact",
@@ -148,6 +150,7 @@ _ROOMS = {
     "rates": ("Rates",),
     "records": ("Record",),
     "settings": ("Settings",),
+    "undoing": ("LastActs",),
     "view": (
         "Change",
         "Snapshot",

@@ -52,7 +52,11 @@ def check(store: Store) -> list[Finding]:
         now = store.clock.now()
     else:
         store.listing()  # typed where the directory itself is missing
-        now = store.clock.now_or_newest(store.port.stat("").mtime)[0]
+        try:
+            newest = store.port.stat("").mtime
+        except OSError as error:
+            raise storage_error(error) from error
+        now = store.clock.now_or_newest(newest)[0]
     found = [
         *_sticky(store),
         *_strangers(store),
