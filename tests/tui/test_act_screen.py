@@ -19,8 +19,8 @@ from tests.tui.live import drive, text_of, until
 
 @pytest.fixture
 def short_watch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A live owner is watched for three seconds, though its claim lasts longer than any test."""
-    monkeypatch.setattr("dibs_tui.acting.watch._MOST", 3.0)
+    """A live owner is watched for some seconds, though its claim lasts longer than any test."""
+    monkeypatch.setattr("dibs_tui.acting.watch._MOST", 6.0)
 
 
 def state(board: dibs.Board, ident: str) -> str:
