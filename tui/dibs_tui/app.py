@@ -18,7 +18,9 @@ from textual._ansi_sequences import SYNC_END, SYNC_START
 from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.app import App, SystemCommand
 from textual.binding import Binding
+from textual.content import Content
 from textual.markup import escape
+from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
 import dibs
@@ -43,6 +45,7 @@ from dibs_tui.text import clean
 from dibs_tui.themes import THEMES
 from dibs_tui.widgets.head import Head
 from dibs_tui.widgets.table import TaskTable
+from dibs_tui.widgets.toasts import Toast, Toasts
 
 _UNLOCKED = 300.0
 _HUNG_UP = 128 + signal.SIGHUP
@@ -55,6 +58,7 @@ class DibsApp(App[None]):
 
     TITLE = "dibs"
     CSS = """
+    Screen { layers: default toasts; }
     TaskTable:nocolor > .table--cursor { text-style: reverse; }
     Shown:nocolor > .listing--cursor { text-style: reverse; }
     TaskTable:nocolor > .table--stale { text-style: bold underline; }
@@ -97,6 +101,7 @@ class DibsApp(App[None]):
         self.by = host.signature
         self.where = clean(f"{host.user}@{host.name}")
         self.hands = Hands()
+        self.toasts: list[Toast] = []
         self._typed = KeyOrder(self, self._take_key)
         self.janitor = Janitor(reader.open_board, self.by)
         self.janitor.on = reap
@@ -157,6 +162,37 @@ class DibsApp(App[None]):
 
     def _print_error_renderables(self) -> None:
         self._exit_renderables.clear()
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = True,
+    ) -> None:
+        """Say it for a while on whatever screen is shown; any thread may call this."""
+        words = Content.from_markup(message).plain if markup else message
+        toast = Toast(f"{title}\n{words}" if title else words, severity)
+        self.call_later(self._say, toast, timeout or self.NOTIFICATION_TIMEOUT)
+
+    def _say(self, toast: Toast, seconds: float) -> None:
+        """A timer of Textual's would not fire, or never end, where no time is left."""
+        self.toasts.append(toast)
+        asyncio.get_running_loop().call_later(seconds, self.drop, toast)
+        self._show_toasts()
+
+    def drop(self, toast: Toast) -> None:
+        """Say it no longer."""
+        if toast in self.toasts:
+            self.toasts.remove(toast)
+            self._show_toasts()
+
+    def _show_toasts(self) -> None:
+        for screen in self.screen_stack if self.is_running else ():
+            for shown in screen.query(Toasts):
+                shown.show()
 
     def part_failed(self, words: str) -> None:
         """A thread of ours ended with a fault; called from that thread."""

@@ -27,6 +27,7 @@ from dibs_tui.screens import ask
 from dibs_tui.screens.own import Own
 from dibs_tui.text import clean
 from dibs_tui.widgets.reading import Reading
+from dibs_tui.widgets.toasts import Toasts
 
 _AGAIN = 1.0
 """Seconds between two looks at the evidence for one claim."""
@@ -93,6 +94,7 @@ class ActScreen(Own, ModalScreen[dict[str, Outcome] | None]):
             yield ProgressBar(total=len(sights), show_eta=False)
             with Horizontal(id="act-buttons"):
                 yield Button(Content("Cancel"), id="act-cancel")
+        yield Toasts()
 
     def on_mount(self) -> None:
         """Look at the evidence; until it is there nothing can be confirmed."""

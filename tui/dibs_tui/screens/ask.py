@@ -18,6 +18,7 @@ from dibs import Board, DibsError
 from dibs_tui.aside import aside
 from dibs_tui.screens.own import Own
 from dibs_tui.text import clean
+from dibs_tui.widgets.toasts import Toasts
 
 DEAF = 0.2
 """Seconds after it opened in which no key confirms: the keys of a burst were meant elsewhere."""
@@ -93,6 +94,7 @@ class Ask(Own, ModalScreen[None]):
             yield Static(Content(""), id="ask-line")
             yield Static(Content(""), id="ask-hint")
             yield Button(Content("Cancel"), id="ask-cancel")
+        yield Toasts()
 
     def on_mount(self) -> None:
         """Look what there is."""

@@ -42,6 +42,7 @@ from dibs_tui.widgets.head import Head
 from dibs_tui.widgets.panel import Panel
 from dibs_tui.widgets.table import TaskTable
 from dibs_tui.widgets.tabs import Tabs
+from dibs_tui.widgets.toasts import Toasts
 
 if TYPE_CHECKING:
     from dibs_tui.model.seen import Seen
@@ -99,6 +100,7 @@ class BoardScreen(Own, Screen[None]):
                 yield from self.parts.side()
         yield FilterBar(self.model)
         yield Footer(app.commands, self.hand.operator.why_not)
+        yield Toasts()
 
     def on_mount(self) -> None:
         """Bind the keys, take over what is remembered, and begin to tick."""

@@ -15,6 +15,7 @@ from textual.widgets.option_list import Option
 from dibs_tui.model.columns import COLUMNS
 from dibs_tui.model.panels import PANELS
 from dibs_tui.widgets.table import TaskTable
+from dibs_tui.widgets.toasts import Toasts
 
 Result = TypeVar("Result")
 
@@ -63,6 +64,7 @@ class ChooseSort(_Dialog[str]):
             options.highlighted = keys.index(table.sort) if table.sort in keys else 0
             yield options
             yield Static(Content("Enter sorts; the same again turns it round"), classes="hint")
+        yield Toasts()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Chosen."""
@@ -89,6 +91,7 @@ class ChooseColumns(_Dialog[tuple[str, ...]]):
             box.border_title = Content(f"columns of {PANELS[self._table.panel].title}")
             yield OptionList(*map(self._prompt, self._keys))
             yield Static(Content("Space shows or hides, ← → move, Enter keeps"), classes="hint")
+        yield Toasts()
 
     def on_mount(self) -> None:
         """Begin at the first."""

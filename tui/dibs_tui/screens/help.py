@@ -17,6 +17,7 @@ from textual.widgets import Input, Static
 
 from dibs_tui.commands import GROUPS, Command, spelled
 from dibs_tui.model.line import GLYPHS
+from dibs_tui.widgets.toasts import Toasts
 
 _STATES = {
     "available": "waits to be taken",
@@ -73,6 +74,7 @@ class HelpScreen(ModalScreen[None]):
             yield Input(placeholder="search", compact=True)
             with VerticalScroll(can_focus=False):
                 yield Static(id="help-text", markup=False)
+        yield Toasts()
 
     def on_mount(self) -> None:
         """Everything."""

@@ -19,6 +19,7 @@ from dibs_tui.widgets.inspector import board_of
 from dibs_tui.widgets.page import Page
 from dibs_tui.widgets.ribbon import Ribbon
 from dibs_tui.widgets.subject import Found, Subject
+from dibs_tui.widgets.toasts import Toasts
 
 if TYPE_CHECKING:
     from dibs import Task
@@ -97,6 +98,7 @@ class InspectScreen(Own, Screen[None]):
         yield Ribbon(id="inspect-tabs")
         yield Page(id="inspected")
         yield Ribbon(id="inspect-keys")
+        yield Toasts()
 
     def on_mount(self) -> None:
         """Look."""

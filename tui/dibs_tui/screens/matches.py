@@ -19,6 +19,7 @@ from dibs_tui.commands import spelled
 from dibs_tui.screens import ask
 from dibs_tui.screens.own import Own
 from dibs_tui.text import clean
+from dibs_tui.widgets.toasts import Toasts
 
 _ACTS = ("force-release", "requeue", "park", "raise", "lower")
 
@@ -46,6 +47,7 @@ class MatchesScreen(Own, ModalScreen[str]):
             hint = "A key shows the plan: exactly these, nothing that comes later. Esc leaves."
             yield Static(Content(hint), id="ask-hint")
             yield Button(Content("Cancel"), id="ask-cancel")
+        yield Toasts()
 
     def _lines(self) -> list[str]:
         commands = {command.id: command for command in self.dibs.commands}

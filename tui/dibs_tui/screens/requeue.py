@@ -20,6 +20,7 @@ from dibs_tui.acting.plan import Sight
 from dibs_tui.aside import aside
 from dibs_tui.screens.own import Own
 from dibs_tui.text import clean
+from dibs_tui.widgets.toasts import Toasts
 
 _SHOWN = 5
 _UNSHOWN = "\ufffd"
@@ -76,6 +77,7 @@ class RequeueScreen(Own, ModalScreen[tuple[Sight, ...]]):
                 "Paste ids or exact names, one a line. ctrl+g looks them up; nothing is done yet."
             )
             yield Static(Content(words), id="requeue-words")
+        yield Toasts()
 
     def action_look(self) -> None:
         """Look the lines up; the second time, hand on what was found."""

@@ -12,6 +12,8 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
+from dibs_tui.widgets.toasts import Toasts
+
 
 class UnlockScreen(ModalScreen[None]):
     """Asks for the word; nothing else unlocks."""
@@ -35,6 +37,7 @@ class UnlockScreen(ModalScreen[None]):
             box.border_title = Content("locked")
             yield Static(Content(f"Type `{self._word}` to go on; Esc leaves it locked."))
             yield Input(compact=True)
+        yield Toasts()
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """The word is enough."""

@@ -26,6 +26,7 @@ from dibs_tui.widgets.canvas import Canvas
 from dibs_tui.widgets.head import Head
 from dibs_tui.widgets.problems import Problems
 from dibs_tui.widgets.ribbon import Ribbon
+from dibs_tui.widgets.toasts import Toasts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,6 +76,7 @@ class WallScreen(Own, Screen[None]):
         problems.can_focus = False
         yield problems
         yield Ribbon(id="wall-keys")
+        yield Toasts()
 
     def on_mount(self) -> None:
         """Once a second is often enough for a wall."""
