@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from dibs import adding, forgetting, janitor, names, plain
@@ -74,8 +75,13 @@ def force_release(store: Store, text: str, reason: str, by: str = "") -> Task:
     return _moved(store, task, dst, "force-release", reason, by)
 
 
-def reap_claim(store: Store, text: str, reason: str = "", by: str = "") -> Task:
-    """Give back exactly this claim or lock, where a janitor would: its holder is dead or silent."""
+def reap_claim(
+    store: Store, text: str, reason: str = "", by: str = "", *, asked: bool = True
+) -> Task:
+    """Give back exactly this claim or lock, where a janitor would: its holder is dead or silent.
+
+    It is an operator's act unless a janitor does it on its own, which nobody `asked` for.
+    """
     store.ready()
     now = store.clock.now()
     task = seen(store, text, CLAIMED, HELD)
@@ -90,8 +96,8 @@ def reap_claim(store: Store, text: str, reason: str = "", by: str = "") -> Task:
             what = "is past its lease by a clock that cannot be vouched for, and may still be alive"
             what += f": try again in {math.ceil(wait)} s"
         raise Refused(f"{text} {what}; force-release takes it all the same")
-    with store.intent("reap", task, "", by, reason):
-        ended = janitor.give_back(store, facts, now, by=by, why=reason)
+    with store.intent("reap", task, "", by, reason) if asked else nullcontext():
+        ended = janitor.give_back(store, facts, now, by=by, why=reason, asked=asked)
         if ended is None or ended.live:
             raise store.changed(text, task.id, _LEFT)
     return ended

@@ -266,9 +266,12 @@ class Board:
         """Take a claim or lease from its holder; no attempt is counted."""
         return acts.force_release(self._store, name, reason, by)
 
-    def reap_claim(self, name: str, reason: str = "", *, by: str = "") -> Task:
-        """Give back exactly this claim or lease, if its owner is dead or silent past its ttl."""
-        return acts.reap_claim(self._store, name, reason, by)
+    def reap_claim(self, name: str, reason: str = "", *, by: str = "", asked: bool = True) -> Task:
+        """Give back exactly this claim or lease, if its owner is dead or silent past its ttl.
+
+        A janitor that does this on its own says that nobody `asked`: then it is no operator's act.
+        """
+        return acts.reap_claim(self._store, name, reason, by, asked=asked)
 
     def resolve(self, text: str) -> list[lists.Resolved]:
         """The failed or done task that each line of a list means, by exact name or by id."""

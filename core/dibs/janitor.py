@@ -10,6 +10,7 @@ from dibs.claims import next_after_failure
 from dibs.clock import LOOKS
 from dibs.errors import DibsError
 from dibs.facts import facts_of
+from dibs.journal import BY_OPERATOR
 from dibs.later import Later
 from dibs.names import AVAILABLE, Task
 
@@ -83,19 +84,22 @@ def dead(store: Store, facts: Facts) -> bool:
 
 
 def give_back(
-    store: Store, facts: Facts, now: Sample, *, by: str = "", why: str = ""
+    store: Store, facts: Facts, now: Sample, *, by: str = "", why: str = "", asked: bool = False
 ) -> Task | None:
-    """Reap exactly the claim that was judged; None when it is not there any more."""
+    """Reap exactly the claim that was judged; None when it is not there any more.
+
+    `asked`: an operator asked for it. The journal says so, because `undo` names operators' acts.
+    """
     task = facts.task
-    ended = _give_back(store, facts, now, by, why)
+    found = (BY_OPERATOR if asked else "") + _found(store, facts, now)
+    ended = _give_back(store, facts, by, found + (f"; {why}" if why else ""))
     if ended is not None:
         store.drop(f"{LOOKS}/{task.stem}")
     return ended
 
 
-def _give_back(store: Store, facts: Facts, now: Sample, by: str, why: str) -> Task | None:
+def _give_back(store: Store, facts: Facts, by: str, reason: str) -> Task | None:
     task = facts.task
-    reason = _found(store, facts, now) + (f"; {why}" if why else "")
     if task.plain:
         return plain.give_back(store, facts, "reap", reason, by=by)
     if task.take:

@@ -28,6 +28,8 @@ NOTHING_MOVED = (INTENT, NOT_DONE, REFUSED, ROTATED)
 """The verbs whose lines tell of no change of a name."""
 LEDGER = "ledger"
 """The verb of the line after an act on many: how many of each outcome, and what was not done."""
+BY_OPERATOR = "by an operator: "
+"""How the reason of a reap begins that an operator asked for; a janitor's never does."""
 LONG = 32 << 20
 """Bytes after which a file is set aside."""
 KEPT = 3

@@ -7,14 +7,16 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from dibs.journal import LEDGER
+from dibs.journal import BY_OPERATOR, LEDGER
 
 if TYPE_CHECKING:
     from dibs.journal import Event, Journal
 
 UNDONE = ("force-release", "requeue", "park", "prioritise")
-"""The verbs of acts."""
-_ON_IDS = (*UNDONE, "undo", "add", "forget")
+"""The verbs of acts that are an operator's, whoever wrote the line."""
+_ACTS = (*UNDONE, "reap")
+"""The verbs of acts; a reap is an act where an operator asked for it, and never undone."""
+_ON_IDS = (*_ACTS, "undo", "add", "forget")
 """The verbs that decide what the last act on an id is."""
 _match_done = re.compile(r"(?:.*, )?(\d{1,9}) done(?:,|$)").match
 
@@ -25,7 +27,7 @@ def undo_steps(journal: Journal, ident: str | None = None) -> Iterator[tuple[Eve
     An act on many is one step, its acts in their order; on one id each act is a step of its own.
     Of an id, what was done before it was added is over.
     """
-    verbs = (*UNDONE, "undo", LEDGER, *(("add", "forget") if ident is not None else ()))
+    verbs = (*_ACTS, "undo", LEDGER, *(("add", "forget") if ident is not None else ()))
     return _steps(journal.newest_first(ident, verbs))
 
 
@@ -43,7 +45,7 @@ class LastActs:
     def on(self, ident: str) -> Event | None:
         """The last act on that id by now."""
         for event in self._journal.follow(self._seen):
-            if event.verb in _ON_IDS:
+            if event.verb in _ON_IDS and not _by_janitor(event):
                 self._acts.pop(event.id, None)
         if ident in self._acts:
             return self._acts[ident]
@@ -55,7 +57,7 @@ def _last(journal: Journal, idents: set[str], upto: dict[str, int]) -> dict[str,
     found: dict[str, Event] = {}
     undone: Counter[tuple[str, str, str]] = Counter()
     for event in journal.newest_first(verbs=_ON_IDS, upto=upto):
-        if event.id not in idents:
+        if event.id not in idents or _by_janitor(event):
             continue
         act = event.id, event.src, event.dst
         if event.verb == "undo":
@@ -64,7 +66,7 @@ def _last(journal: Journal, idents: set[str], upto: dict[str, int]) -> dict[str,
             undone[act] -= 1
         else:
             idents.discard(event.id)
-            if event.verb in UNDONE:
+            if event.verb in _ACTS:
                 found[event.id] = event
         if not idents:
             break
@@ -94,7 +96,7 @@ def _steps(events: Iterable[Event]) -> Iterator[tuple[Event, ...]]:
                 _close(many, event.by)
                 many[event.by] = step
                 waiting.append(step)
-        else:
+        elif not _by_janitor(event):
             step = _step_of(event, many)
             if step is None:
                 step = _Step()
@@ -108,6 +110,11 @@ def _steps(events: Iterable[Event]) -> Iterator[tuple[Event, ...]]:
             yield from _told(waiting.popleft())
     for step in waiting:
         yield from _told(step)
+
+
+def _by_janitor(event: Event) -> bool:
+    """Whether a janitor reaped on its own, which is no act."""
+    return event.verb == "reap" and not event.reason.startswith(BY_OPERATOR)
 
 
 def _ledger(event: Event) -> _Step | None:

@@ -44,7 +44,7 @@ def test_a_silent_claim_is_given_back_with_one_attempt_more_and_a_trace(
     assert place.records() == []
     event = place.board.history("x")[-1]
     assert (event.verb, event.by, event.dst) == ("reap", "ann@desk", task.name)
-    assert event.reason == f"silent for {TTL + 30} s, ttl {TTL} s; web-3 is off"
+    assert event.reason == f"by an operator: silent for {TTL + 30} s, ttl {TTL} s; web-3 is off"
 
 
 def test_only_the_named_claim_is_given_back(place: Place) -> None:
@@ -114,7 +114,7 @@ def test_the_claim_of_a_process_that_has_ended_is_given_back_before_its_ttl(plac
         worker.kill()
         worker.wait()
         assert place.board.reap_claim(claim.name).name == "x.f1a1.available"
-    assert place.board.history("x")[-1].reason == "its process has ended"
+    assert place.board.history("x")[-1].reason == "by an operator: its process has ended"
 
 
 def test_a_claim_that_was_taken_anew_is_left_alone_and_told_of(place: Place) -> None:
@@ -174,7 +174,7 @@ def test_a_plain_claim_is_given_back_by_its_sight(place: Place) -> None:
     assert (event.verb, event.by, event.reason) == (
         "reap",
         "ann",
-        "silent for 700 s, ttl 600 s; why",
+        "by an operator: silent for 700 s, ttl 600 s; why",
     )
 
 
@@ -222,7 +222,7 @@ def test_a_hand_back_that_its_janitor_left_half_done_is_finished(place: Place) -
         place.board.reap_claim(take.name)
     place.world.advance(130)
     assert place.board.reap_claim(take.name, "half done").name == "task-7.available"
-    assert place.board.history("task-7")[-1].reason == "its taker died; half done"
+    assert place.board.history("task-7")[-1].reason == "by an operator: its taker died; half done"
 
 
 def test_whoever_sets_a_half_done_hand_back_apart_is_named(place: Place) -> None:

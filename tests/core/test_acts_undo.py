@@ -80,6 +80,66 @@ def test_a_broken_claim_never_comes_back_and_that_is_said_beforehand(
         place.board.undoable()
 
 
+def silent(place: Place, *idents: str) -> list[dibs.Claim]:
+    """Claims whose leases have expired, and a clock that was seen to run."""
+    claims = []
+    for ident in idents:
+        place.board.add(ident)
+        claim = place.board.claim(ident, owner="me", ttl=100)
+        assert claim is not None
+        claims.append(claim)
+    place.world.advance(130)
+    return claims
+
+
+def test_a_reap_that_an_operator_asked_for_is_the_last_act_and_cannot_be_undone(
+    place: Place,
+) -> None:
+    board = place.board
+    older = board.reprioritise(board.add("older").name, 9)
+    (claim,) = silent(place, "x")
+    board.reap_claim(claim.name, by="ann@desk")
+    before = place.names()
+    for ask in (board.undoable, board.undo, lambda: board.undoable("x")):
+        with pytest.raises(dibs.Changed, match=r"cannot undo the reap of 'x': .*never comes back"):
+            ask()
+    last = board.last_acts(["x", "older"])
+    assert [event.verb for i in ("x", "older") if (event := last.on(i))] == ["reap", "prioritise"]
+    assert place.names() == before
+    assert older.name in before
+    assert words(board.undo_steps()) == ["reap x", "prioritise older"]
+
+
+@pytest.mark.parametrize("how", ["swept", "named"])
+def test_what_a_janitor_reaps_is_no_act(place: Place, how: str) -> None:
+    board = place.board
+    board.reprioritise(board.add("older").name, 9)
+    last = board.last_acts(["x", "older"])
+    (claim,) = silent(place, "x")
+    if how == "swept":
+        assert len(board.reap().given_back) == 1
+    else:
+        board.reap_claim(claim.name, "by the dashboard's janitor", asked=False)
+    event = board.undoable()
+    assert event is not None
+    assert (event.verb, event.id) == ("prioritise", "older")
+    assert [e.verb for e in board.history("x")] == ["add", "claim", "reap"]
+    assert board.undoable("x") is None
+    assert last.on("x") is None
+    assert last.on("older") is not None
+
+
+def test_reaping_many_is_one_step_among_a_janitors_of_the_same_user(place: Place) -> None:
+    board = place.board
+    *claims, swept = silent(place, *"abcs")
+    board.reap_claim(claims[0].name)
+    board.reap_claim(swept.name, asked=False)
+    for claim in claims[1:]:
+        board.reap_claim(claim.name)
+    board.journal.write("ledger", "", "", "", "", "reap: 3 done")
+    assert words(board.undo_steps()) == ["reap abc"]
+
+
 def words(steps: Iterable[tuple[dibs.Event, ...]]) -> list[str]:
     """Each step as its verb and the ids it was done to."""
     return [f"{step[0].verb} {''.join(event.id for event in step)}" for step in steps]

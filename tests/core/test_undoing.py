@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from dibs import Event, undoing
-from dibs.journal import LEDGER
+from dibs.journal import BY_OPERATOR, LEDGER
 
 Step = tuple[Event, ...]
 WRITERS = ("ann@desk", "bob@desk")
@@ -42,8 +42,15 @@ def told(seed: int) -> tuple[list[Event], list[Step]]:
 
     def act(by: str, verb: str) -> Event:
         n = len(events)
-        events.append(Event(float(n), verb, chance.choice("xyz"), f"src-{n}", f"dst-{n}", by))
+        why = BY_OPERATOR + "silent" if verb == "reap" else ""
+        name = f"src-{n}", f"dst-{n}"
+        events.append(Event(float(n), verb, chance.choice("xyz"), *name, by, why))
         return events[-1]
+
+    def swept(by: str) -> None:
+        """A janitor's reap, by the same user as the acts."""
+        n = float(len(events))
+        events.append(Event(n, "reap", chance.choice("xyz"), f"src-{n}", f"dst-{n}", by, "silent"))
 
     def undo() -> None:
         step = chance.choice(open_steps)
@@ -54,18 +61,22 @@ def told(seed: int) -> tuple[list[Event], list[Step]]:
             open_steps.remove(step)
 
     for _ in range(chance.randrange(30)):
-        kind = chance.randrange(4)
-        verb = chance.choice(undoing.UNDONE)
+        kind = chance.randrange(5)
+        verb = chance.choice((*undoing.UNDONE, "reap"))
         by, other = chance.sample(WRITERS, 2)
         if kind == 0:
             open_steps.append([act(by, verb)])
         elif kind == 1 and open_steps:
             undo()
+        elif kind == 3:
+            swept(by)
         elif kind == 2:
             step: list[Event] = []
             between: list[list[Event]] = []
             for _ in range(chance.randrange(1, 6)):
                 step.append(act(by, verb))
+                if chance.random() < 0.3:
+                    swept(by)
                 if chance.random() < 0.3:
                     between.append([act(other, verb)])
             last = step[-1]

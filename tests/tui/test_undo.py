@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -169,6 +170,40 @@ def test_an_act_that_cannot_be_undone_is_named_and_the_one_before_it_is_offered(
 
     drive(Path(board.path), steps)
     assert board.find("task-00")[0].name == "task-00.available"
+
+
+@pytest.mark.parametrize("many", [1, 5])
+def test_a_reap_from_the_dashboard_is_named_first_and_the_act_before_it_is_offered(
+    board: dibs.Board, many: int
+) -> None:
+    board.reprioritise("task-00.available", 9)
+    process = subprocess.Popen(["sleep", "60"])
+    holder = board.host.process(process.pid)
+    for ident in MANY[1 : 1 + many]:
+        assert board.claim(ident, owner="w", ttl=600, process=holder) is not None
+    process.kill()
+    process.wait()
+    named = "reap of task-01: its holder" if many == 1 else f"reap of {many} tasks: its holder"
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: table(app, "stale").length == many)
+        await pilot.press("home", "R") if many == 1 else await pilot.press("asterisk", "R")
+        await asked(app, pilot, "y — requeue")
+        await pilot.press("y")
+        await until(pilot, lambda: all(state(board, i) == "available" for i in MANY))
+        if many > 1:
+            await asked(app, pilot, "Esc leaves")
+            await pilot.press("escape")
+        await until(pilot, lambda: not isinstance(app.screen, ActScreen))
+        await pilot.press("u")
+        await until(pilot, lambda: "the last act on" in text_of(app))
+        if "on the board" not in text_of(app):  # the cursor is on a row that was chosen
+            await pilot.press("u")
+        await until(pilot, lambda: named in text_of(app))
+        assert "prioritise of task-00" in text_of(app)
+        await pilot.press("escape")
+
+    drive(Path(board.path), steps)
 
 
 def test_raising_what_has_the_highest_priority_is_told_and_is_no_act_to_undo(

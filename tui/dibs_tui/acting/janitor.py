@@ -59,7 +59,8 @@ class Janitor:
                     if self.why_not or not self.on:
                         return
                     with suppress(Refused):
-                        board.reap_claim(facts.sight, "by the dashboard's janitor", by=self._by)
+                        why = "by the dashboard's janitor"
+                        board.reap_claim(facts.sight, why, by=self._by, asked=False)
                         self.reaped += 1
         finally:
             self._busy = False

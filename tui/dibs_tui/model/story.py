@@ -8,7 +8,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from dibs import Entry, Event, Task
-from dibs.journal import INTENT, LEDGER, NOT_DONE, NOTHING_MOVED, REFUSED, ROTATED
+from dibs.journal import BY_OPERATOR, INTENT, LEDGER, NOT_DONE, NOTHING_MOVED, REFUSED, ROTATED
 from dibs.names import read_any
 from dibs_tui.ages import short
 from dibs_tui.model.board import Test
@@ -182,11 +182,11 @@ def _release(event: Event, src: Task | None, dst: Task | None, began: float) -> 
 
 def _reap(event: Event, src: Task | None, dst: Task | None, began: float) -> Story:
     holder = _text(src.owner) if src and not src.take else ""
-    why = _text(event.reason)
+    why = _text(event.reason.removeprefix(BY_OPERATOR))
     silent = f"{holder or 'its holder'} was {why}" if why.startswith("silent") else why or holder
-    return Story(
-        GLYPHS["stale"], "stale", "expired:", "; ".join(filter(None, (silent, _ended(dst))))
-    )
+    asked = f"reaped by {_by(event)}" if event.reason.startswith(BY_OPERATOR) else ""
+    rest = "; ".join(filter(None, (silent, asked, _ended(dst))))
+    return Story(GLYPHS["stale"], "stale", "expired:", rest)
 
 
 def _released(event: Event, src: Task | None, dst: Task | None, began: float) -> Story:
