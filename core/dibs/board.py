@@ -199,10 +199,13 @@ class Board:
         owner: str | None = None,
         name: str = "",
         ttl: float | None = None,
-        metadata: str = "",
+        metadata: str | None = None,
         process: Process | int | None = None,
     ) -> Claim:
-        """Take one's own claim or lease anew; the old self is void from then on."""
+        """Take one's own claim or lease anew; the old self is void from then on.
+
+        It keeps its ttl and its metadata, unless others are given.
+        """
         terms = Terms(self._store, owner, ttl, metadata, process)
         return locks.resume(self._store, ident, terms, name)
 

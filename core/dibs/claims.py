@@ -50,20 +50,27 @@ class Terms:
         store: Store,
         owner: str | None = None,
         ttl: float | None = None,
-        metadata: str = "",
+        metadata: str | None = "",
         process: Process | int | None = None,
     ) -> None:
-        self.named_owner, self.named_ttl = owner, ttl
+        self.named_owner, self.named_ttl, self.named_metadata = owner, ttl, metadata
         """What was asked for; None where the host's name and the board's ttl stand in."""
         self.owner = owner if owner is not None else store.host.name
         self.folded = names.fold_owner(self.owner)
         self.ttl = check_ttl(ttl) if ttl is not None else store.settings.ttl
-        self.metadata = names.check_metadata(metadata)
+        self.metadata = names.check_metadata(metadata or "")
         self.process = store.host.holder(process) if process is not None else None
 
     def keep_owner(self, owner: str) -> None:
         """Claim as the owner of before; a folded one stays the same when folded again."""
         self.owner, self.folded = owner, names.fold_owner(owner)
+
+    def keep(self, record: Record) -> None:
+        """Claim for the ttl and with the metadata of before, where none is given this time."""
+        if self.named_ttl is None and record.ttl is not None:
+            self.ttl = record.ttl
+        if self.named_metadata is None:
+            self.metadata = record.metadata
 
     def record(self, store: Store) -> Record:
         """What the claim's record will say."""

@@ -76,6 +76,7 @@ def resume(store: Store, ident: str, terms: Terms, exact: str = "") -> Claim:
     """Take one's own claim or lock anew after a restart: a higher fence voids the old self.
 
     By owner text alone only when the old self is expired or dead; with its exact name, always.
+    The ttl and the metadata stay what they were where none are given.
     """
     store.ready()
     now = store.clock.now()
@@ -89,6 +90,7 @@ def resume(store: Store, ident: str, terms: Terms, exact: str = "") -> Claim:
         facts = facts_of(store, old)
         if facts is not None and janitor.patience(store, facts, now) > 0:
             raise held_by(store, facts, f", or resume with its exact name {old.stem}")
+    terms.keep(record_of(store, old.stem)[0] or Record())
     claim = take(store, old, terms, "resume")
     if claim is None:
         raise store.changed(old.name, old.id, "somebody took it meanwhile, or the answer was lost")

@@ -193,10 +193,11 @@ def test_by_owner_text_alone_when_the_old_self_is_proved_dead(place: Place, verb
 def test_resume_on_the_command_line(command: Command, verb: str) -> None:
     if verb == "claim":
         command("add", "a")
-    old = told(command, verb, "a", "--owner", "me")
+    old = told(command, verb, "a", "--owner", "me", "--ttl", "15m", "--meta", "step 7")
     assert told(command, verb, "a", "--owner", "me", "--resume", code=4)["status"] == "held"
     assert told(command, verb, "a", "--owner", "you", "--resume", code=3)["status"] == "changed"
     new = told(command, verb, "a", "--owner", "me", "--resume", old["claim"])
+    assert (new["ttl"], new["metadata"]) == (900, "step 7")
     assert (new["fence"], new["status"]) == (2, old["status"])
     assert told(command, "verify", old["claim"], code=5)["status"] == "lost"
     assert told(command, verb, "a", "--owner", "me", "--resume", old["claim"], code=3)["now"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from typing import Any
 
 import pytest
 
@@ -376,6 +377,36 @@ def test_resuming_by_the_exact_name_voids_the_old_self(place: Place, kind: str) 
     with pytest.raises(dibs.Changed) as caught:
         place.board.resume(old.id, name=old.name)
     assert [task.name for task in caught.value.now] == [new.task.name]
+
+
+@pytest.mark.parametrize("by", ["name", "owner"])
+@pytest.mark.parametrize("kind", ["task", "lock"])
+def test_a_resumed_claim_keeps_the_ttl_and_the_metadata_that_are_not_given_again(
+    place: Place, kind: str, by: str
+) -> None:
+    board = place.board
+    board.add("x")
+    take = board.claim if kind == "task" else board.acquire
+    old = take("x" if kind == "task" else "door", owner="me", ttl=900, metadata="step 7 of 9")
+    assert old is not None
+
+    def again(claim: dibs.Claim, **given: Any) -> tuple[dibs.Claim, float, str]:
+        if by == "owner":
+            place.world.advance(1000)
+        name = claim.name if by == "name" else ""
+        new = place.another()[0].resume(claim.id, owner="me", name=name, **given)
+        record = place.another()[0].attach(new.name).record
+        assert record.ttl == new.ttl
+        return new, new.ttl, record.metadata
+
+    new, *kept = again(old)
+    assert kept == [900, "step 7 of 9"]
+    new, *kept = again(new, ttl=800)
+    assert kept == [800, "step 7 of 9"]
+    new, *kept = again(new, metadata="step 8")
+    assert kept == [800, "step 8"]
+    new, *kept = again(new, metadata="")
+    assert kept == [800, ""]
 
 
 def test_resuming_by_owner_alone_waits_until_the_old_self_is_expired(place: Place) -> None:

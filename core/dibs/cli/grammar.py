@@ -138,7 +138,7 @@ OPTIONS: dict[str, Add] = {
         "--owner", metavar="O", help="who claims; the host's name without it"
     ),
     "meta": lambda p: p.add_argument(
-        "--meta", metavar="TEXT", default="", help="shown to operators; 1,024 characters"
+        "--meta", metavar="TEXT", help="shown to operators; 1,024 characters"
     ),
     "pid": lambda p: p.add_argument(
         "--pid", type=count, help="the process that holds it: its death gives it back"

@@ -73,7 +73,7 @@ def run(voice: Voice, args: argparse.Namespace) -> int:
     from dibs.waiting import Retry
 
     board = board_of(args)
-    terms: dict[str, Any] = {"owner": args.owner, "ttl": args.ttl, "metadata": args.meta}
+    terms: dict[str, Any] = {"owner": args.owner, "ttl": args.ttl, "metadata": args.meta or ""}
     held: list[Held] = []
     worked = False
 

@@ -56,6 +56,7 @@ def _refuse_unheard() -> None:
 
 def _resumed(voice: Voice, board: Board, args: argparse.Namespace, terms: dict[str, Any]) -> int:
     name = args.resume or getattr(args, "lease", "")
+    terms["metadata"] = args.meta  # without one it keeps its own
     found = board.wait_for(lambda: board.resume(args.id or "", name=name, **terms), args.wait)
     assert found is not None
     return _hand_over(voice, "acquired" if found.task.state == "held" else "claimed", found)
@@ -131,6 +132,6 @@ def _terms(board: Board, args: argparse.Namespace) -> dict[str, Any]:
     return {
         "owner": args.owner,
         "ttl": args.ttl,
-        "metadata": args.meta,
+        "metadata": args.meta or "",
         "process": args.pid,
     }
