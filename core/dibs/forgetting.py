@@ -106,6 +106,15 @@ def _forgotten(store: Store, idents: list[str]) -> Iterator[tuple[str, DibsError
             yield ident, None
 
 
+def purged(store: Store, ident: str) -> bool:
+    """Whether the life that an id is in ended with a purge."""
+    life = latest_life(store, ident)
+    if life is None:
+        return False
+    fence = _past_fences(store).get(names.escape(ident), 0)
+    return _Ending(life, _fence_before(store, ident, life), fence).over
+
+
 def _ending(store: Store, ident: str, pasts: dict[str, int]) -> _Ending:
     """What is known of the life that an id is in; refused while it is being added."""
     life = latest_life(store, ident)

@@ -12,7 +12,7 @@ from dibs import adding, janitor, names
 from dibs.claims import Claim, Terms, attach, take
 from dibs.errors import BadName, Changed, Exists, Held, Lost
 from dibs.facts import facts_of, record_of
-from dibs.names import FREE, HELD, Task
+from dibs.names import AVAILABLE, FREE, HELD, Task
 from dibs.records import Record
 from dibs.store import KNOWN, RECORDS, tell
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
     from dibs.facts import Facts
     from dibs.store import Store
+
+
+_LOOKS = 3
 
 
 class Status(NamedTuple):
@@ -141,14 +144,9 @@ def _only_of(store: Store, terms: Terms) -> Task:
 
 def status(store: Store, ident: str) -> Status:
     """Who holds a lock and for how long; an unknown name is free."""
-    task = _find(store, ident)
+    task = _find(store, ident) or _elsewhere(store, ident)
     if task is None:
-        found = list(store.find(ident, ended=False))
-        if not found:
-            return Status(None, held=False)
-        task = only(ident, found)
-        if task.kind == "task":
-            raise _no_lock(ident)
+        return Status(None, held=False)
     facts = facts_of(store, task) if task.state == HELD else None
     if facts is None:
         return Status(task, held=False)
@@ -156,6 +154,27 @@ def status(store: Store, ident: str) -> Status:
     record = facts.record or Record(owner=task.owner)
     left = max(0.0, facts.ttl - age)
     return Status(task, True, facts.owner, record.host, record.metadata, age, facts.ttl, left)
+
+
+def _elsewhere(store: Store, ident: str) -> Task | None:
+    """A lock that is not where it should be; None where the name was never used, or is free again.
+
+    A task's id is refused, whatever became of the task.
+    """
+    for _ in range(_LOOKS):  # a listing misses what is renamed meanwhile
+        found = list(store.find(ident))
+        if found and found[0].kind == "task":
+            raise _no_lock(ident)
+        if found:
+            return only(ident, found)
+        life = adding.latest_life(store, ident)
+        if life is None or adding.ended_life(store, ident, life.number) is not None:
+            return None
+        if store.look(adding.draft_name(ident, FREE, life.nonce)):
+            return None
+        if store.look(adding.draft_name(ident, AVAILABLE, life.nonce)):
+            raise _no_lock(ident)
+    raise _gone(store, ident)
 
 
 def only(ident: str, found: list[Task]) -> Task:
@@ -184,6 +203,18 @@ def _no_lock(ident: str) -> BadName:
     return BadName(
         f"{ident!a} is a task on this board: `dibs show` tells of it; a lock needs another name"
     )
+
+
+def _gone(store: Store, ident: str) -> BadName | Exists:
+    """Why nothing can be done with a known name that is not on the board."""
+    from dibs.forgetting import purged
+
+    if purged(store, ident):
+        return BadName(
+            f"{ident!a} is the id of a task that was purged: `dibs forget` frees it, "
+            "or give the lock another name"
+        )
+    return Exists(f"{ident!a} was known here and has vanished: `dibs forget` frees the name")
 
 
 def _again(store: Store, ident: str, terms: Terms, lease: str) -> Claim:
@@ -255,7 +286,7 @@ def _publish(store: Store, ident: str) -> Task | None:
 
     found = search(store, [ident], quiet=1)[ident]
     if not found:
-        raise Exists(f"{ident!a} was known here and has vanished: `dibs forget` frees the name")
+        raise _gone(store, ident)
     if found[0].kind == "task":
         raise _no_lock(ident)
     return only(ident, list(found))

@@ -346,6 +346,46 @@ def test_a_lock_that_vanished_says_how_its_name_is_freed(place: Place) -> None:
     assert place.board.acquire("door").fence > lease.fence
 
 
+def ended(place: Place, how: str) -> None:
+    """A task x, and what became of it."""
+    task = place.board.add("x")
+    match how:
+        case "failed":
+            place.board.park(task.name, "flaky")
+        case "done" | "purged":
+            claim = place.board.claim("x")
+            assert claim is not None
+            claim.done()
+        case "vanished":
+            (place.path / task.name).unlink()
+        case "drafted":
+            nonce = (place.path / ".dibs/known/x.0").read_text().split()[0]
+            (place.path / task.name).rename(place.path / f".dibs/new/x.task.{nonce}")
+    if how == "purged":
+        assert place.board.purge() == 1
+
+
+@pytest.mark.parametrize("how", ["waiting", "drafted", "done", "failed", "purged", "vanished"])
+def test_an_id_of_a_task_is_no_free_lock_whatever_became_of_the_task(
+    place: Place, how: str
+) -> None:
+    ended(place, how)
+    words = {"purged": "was purged", "vanished": "has vanished"}.get(how, "is a task")
+    refusal = dibs.Exists if how == "vanished" else dibs.BadName
+    with pytest.raises(refusal, match=words):
+        place.board.status("x")
+    if how in ("done", "failed", "purged"):
+        with pytest.raises(refusal, match=words):
+            place.board.acquire("x")
+
+
+def test_an_id_that_was_forgotten_is_a_free_name_again(place: Place) -> None:
+    ended(place, "purged")
+    place.board.forget("x")
+    assert place.board.status("x") == dibs.Status(None, held=False)
+    assert place.board.acquire("x").task.state == "held"
+
+
 def test_an_adder_of_a_lock_that_died_is_helped_and_not_made_a_task(place: Place) -> None:
     class Killed(BaseException):
         pass
