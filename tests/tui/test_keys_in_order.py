@@ -76,6 +76,38 @@ def test_what_is_typed_right_behind_the_key_that_opens_a_field_is_in_it(tmp_path
         shown.leaves()
 
 
+@pytest.mark.parametrize("typed", ["task-3", "\x1b[200~task-3\x1b[201~"], ids=["typed", "pasted"])
+def test_what_comes_right_behind_a_command_of_the_palette_is_in_the_dialog_that_it_opens(
+    tmp_path: Path, typed: str
+) -> None:
+    path = three_tasks(tmp_path)
+    with terminal(tmp_path, path) as shown:
+        shown.shows("task-2", "● live")
+        for _ in range(5):
+            shown.send(":")
+            shown.shows("Search for commands")
+            shown.send("requeue a list")
+            shown.shows("Paste ids; each")
+            shown.settle(0.1)  # or it is taken for pasted
+            shown.send(f"\r{typed}")
+            shown.wait_for(lambda: any(" task-3 " in row for row in dialog(shown)))
+            shown.send(ESCAPE)
+            shown.lacks("requeue a list")
+        shown.send("q")
+        assert shown.leaves() == 0
+
+
+def dialog(shown: Terminal) -> list[str]:
+    """The lines of the open dialog of a list."""
+    lines = shown.text.split("\n")
+    top = next((n for n, line in enumerate(lines) if "─ requeue a list ─" in line), None)
+    return (
+        []
+        if top is None
+        else [line.split("│")[2] for line in lines[top + 1 :] if line.count("│") >= 4]
+    )
+
+
 def test_escape_and_a_key_are_two_keys_unless_that_key_with_alt_does_something() -> None:
     def keys(text: str) -> list[str]:
         parser = EscapeParser()

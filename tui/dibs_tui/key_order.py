@@ -8,9 +8,9 @@ dialog that the first one closes, or to a screen whose fields have no focus yet.
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from textual.events import Key, Paste
@@ -18,12 +18,14 @@ from textual.events import Key, Paste
 if TYPE_CHECKING:
     from textual.app import App
     from textual.message_pump import MessagePump
+    from textual.timer import Timer
 
 Typed = Key | Paste
 
-_ROUNDS = 2
-"""The key itself comes back to the app in the first; what that caused is done in the second."""
-_LONGEST = 2.0
+_ROUNDS = 4
+"""The key itself comes back to the app in the first, and what that caused in the next: of the Enter
+that takes a command of the palette, what it submits, what is chosen by that, and the command."""
+_LONGEST = 5.0
 """Seconds that a key is waited for: where something hangs, the next ones must get through."""
 
 
@@ -39,25 +41,36 @@ class KeyOrder:
         self._waiting: deque[Typed] = deque()
         self._number = 0
         """Which key is on its way; a note of an earlier one is too late."""
-        self._since = 0.0
+        self._held = False
+        self._limit: Timer | None = None
 
     async def take(self, event: Typed) -> None:
         """Handle a key now, or once those before it are done."""
         self._waiting.append(event)
-        if not self._since or time.monotonic() - self._since > _LONGEST:
+        if not self._held:
             await self._next()
 
     async def _next(self) -> None:
         """Handle those that wait, up to one that goes on its way."""
-        self._since = 0.0
-        while self._waiting and not self._since:
-            event, before = self._waiting.popleft(), self._app.screen
-            self._since, self._number = time.monotonic(), self._number + 1
+        self._held = False
+        while self._waiting and not self._held:
+            before = self._app.screen
+            if not before.is_mounted:  # nothing on it has the focus yet
+                self._hold(before, 1)
+                return
+            event = self._waiting.popleft()
             await self._handle(event)
             if event.is_forwarded or self._app.screen is not before:
-                self._follow(self._target, self._number, _ROUNDS)
-            else:
-                self._since = 0.0
+                self._hold(self._target, _ROUNDS)
+
+    def _hold(self, pump: MessagePump, rounds: int) -> None:
+        """Let no key in until the note is back."""
+        self._held, self._number = True, self._number + 1
+        self._follow(pump, self._number, rounds)
+        # A pump that ends takes the note with it, and no other key may ever come.
+        if self._limit is not None:
+            self._limit.stop()
+        self._limit = self._app.set_timer(_LONGEST, partial(self._arrived, self._number, 0))
 
     @property
     def _target(self) -> MessagePump:
@@ -73,7 +86,7 @@ class KeyOrder:
         self._app.call_later(self._arrived, number, rounds - 1)
 
     async def _arrived(self, number: int, rounds: int) -> None:
-        if number != self._number:
+        if number != self._number or not self._held:
             return
         if rounds:
             self._follow(self._target, number, rounds)
