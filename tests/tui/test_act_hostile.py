@@ -102,7 +102,7 @@ def release_brake(shown: Terminal) -> None:
     """So many hosts that fall silent together look like a fault of the storage."""
     command(shown, "release the brake", "although the storage is a suspect")
     shown.shows("to go on; Esc leaves")
-    shown.send("release")
+    shown.send("release\r")
     shown.lacks("to go on; Esc leaves")
 
 

@@ -195,8 +195,7 @@ def test_read_only_locks_every_act_until_the_word_is_typed(path: Path, board: di
         assert app.board_screen is not None
         app.board_screen.hand.do("unlock")
         await pilot.pause()
-        for character in "unlock":
-            await pilot.press(character)
+        await pilot.press(*"unlock", "enter")
         await until(pilot, lambda: app.screen is app.board_screen)
         assert not app.read_only
 

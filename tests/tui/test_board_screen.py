@@ -231,7 +231,7 @@ def test_the_wall_opens_only_to_its_word(path: Path, board: dibs.Board, read_onl
         await pilot.press("escape", "j")
         assert type(app.screen).__name__ == "WallScreen"
         assert app.read_only
-        await pilot.press(*"unlock")
+        await pilot.press(*"unlock", "enter")
         await until(pilot, lambda: type(app.screen).__name__ == "BoardScreen")
         assert app.read_only == read_only
 

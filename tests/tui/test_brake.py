@@ -161,7 +161,7 @@ def test_a_clock_that_jumps_under_the_board_locks_acts_on_many_until_the_word_is
         await until(pilot, lambda: "locked: the board's clock jumped" in text_of(app))
         assert app.board_screen is not None
         app.board_screen.hand.do("brake")
-        await pilot.press(*"release")
+        await pilot.press(*"release", "space", *"the", "space", *"brake", "enter")
         await until(pilot, lambda: "Acts on many are locked" not in text_of(app))
         await pilot.pause(0.1)
         await pilot.press("X")

@@ -90,7 +90,7 @@ def test_q_leads_back_to_the_board_or_ends_what_was_begun_as_a_wall(
             assert app.board_screen is not None
             app.board_screen.hand.do("wall")
             await until(pilot, lambda: app.walled)
-        hint = "q quit   type unlock" if wall else "Esc or q back to the board"
+        hint = "q quit   type `unlock`" if wall else "Esc or q back to the board"
         await until(pilot, lambda: hint in text_of(app))
         await pilot.press("q")
         await until(pilot, lambda: not (app.is_running if wall else app.walled))

@@ -35,12 +35,14 @@ class UnlockScreen(ModalScreen[None]):
         """The question and a line."""
         with Vertical() as box:
             box.border_title = Content("locked")
-            yield Static(Content(f"Type `{self._word}` to go on; Esc leaves it locked."))
+            yield Static(
+                Content(f"Type `{self._word}` and press Enter to go on; Esc leaves it locked.")
+            )
             yield Input(compact=True)
         yield Toasts()
 
-    def on_input_changed(self, event: Input.Changed) -> None:
-        """The word is enough."""
-        if event.value == self._word:
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """What comes behind the word is harmless here; without Enter it would go to the board."""
+        if event.value.split()[:1] == [self._word]:
             self._unlock()
             self.dismiss()

@@ -118,7 +118,7 @@ class WallScreen(Own, Screen[None]):
         keys = [("Esc", "hide who came back")] if back else []
         if self.dibs.wall:
             keys += [(key, "quit") for key in quits]
-            keys.append((f"type {WORD}", "the board, for five minutes"))
+            keys.append((f"type `{WORD}`", "the board, for five minutes"))
         else:
             keys.append((" or ".join([*([] if back else ["Esc"]), *quits]), "back to the board"))
         for key, words in keys:
