@@ -58,6 +58,8 @@ COPIED = SECOND // 100
 LOCK_BYTES = 4096
 PATIENCE = 5 * SECOND
 _PAUSE = 0.05
+_TAKEN = {errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENOTEMPTY}
+"""How a rename is refused because of what has the destination's name."""
 DEFINITE = {
     *READ_ONLY,
     *(errno.ENOSPC, errno.EDQUOT, errno.ENAMETOOLONG, errno.EXDEV, errno.ENOTDIR),
@@ -245,7 +247,8 @@ class Store:
         had it first. After any error both names are looked at, because a reply can be lost and
         a missing folder answers like a missing file; while the source is still there the call
         is made again, and when that does not end in time nobody can tell. A destination that
-        others use as well (`keep`) proves nothing unless a call of ours may have reached it.
+        others use as well (`keep`) proves nothing unless a call of ours may have reached it, and
+        one that cannot be what was moved (`_landed`) never does.
         `definite` are the errors after which another call would be answered the same. `found`
         gets `dst` where no call of this process was answered with success, yet the file is there.
         """
@@ -261,18 +264,19 @@ class Store:
                 error = failed
             here, there = self.look(src), self.look(dst)
             landed = landed or error.errno not in (errno.ENOENT, errno.EEXIST)
-            if there and not keep:
+            ours = bool(there) and self._landed(src, dst, here)
+            if ours and not keep:
                 if found is not None:
                     found.append(dst)
                 return True  # whatever lies at `src` now came there later
             if here is False and there is not None:
-                return there and landed
+                return ours and landed
             if error.errno in definite and not there:
                 refused = storage_error(error)
                 refused.name = src
                 raise refused from error
-            if here and error.errno == errno.EEXIST and there:
-                raise Exists(f"{dst} is in the way; it was left as it is")
+            if here and there and error.errno in _TAKEN:
+                raise Exists(_in_the_way(dst))
             if here and error.errno == errno.ENOENT and self._restore(dst):
                 continue
             if self.port.boottime() >= until:
@@ -283,6 +287,36 @@ class Store:
                 doubt.name = src
                 raise doubt
             self.port.sleep(_PAUSE)
+
+    def _landed(self, src: str, dst: str, here: bool | None) -> bool:
+        """Whether what has the destination's name can be what was at `src`.
+
+        The names in `done/` and `failed/` can be known before the move, so anything may have been
+        put there. A claim's name never comes back: while it is there, the claim was not moved,
+        and the payload of one is a regular file. Any other name may be used again meanwhile.
+        """
+        at = self._stat(dst)
+        if at is None or _is_claim(src):
+            return at is not None and at.regular and here is False
+        left = self._stat(src) if here else None
+        return left is None or (at.folder == left.folder and not _same(at, left))
+
+    def _stat(self, path: str) -> Stat | None:
+        """What is there, as far as the disk says it."""
+        try:
+            return self.port.stat(path)
+        except OSError:
+            return None
+
+    def _stayed(self, src: str, dst: str) -> bool:
+        """Whether a rename that was answered well did nothing, as between two names of one file.
+
+        The listing is for a client that remembers a name which has gone.
+        """
+        if self.look(src) is False or not self._listed(src):
+            return False
+        left, at = self._stat(src), self._stat(dst)
+        return _is_claim(src) or (left is not None and at is not None and _same(left, at))
 
     def shift(
         self, task: Task, dst: str, verb: str, by: str = "", reason: str = "", until: int = 0
@@ -299,6 +333,8 @@ class Store:
             self.sync(task.name, before=verb)
         found: list[str] = []
         moved = self.move(task.name, dst, keep=not ends, until=until, found=found)
+        if moved and ends and self._stayed(task.name, dst):
+            raise Exists(_in_the_way(dst))
         if not moved and not (ends and self._listed(dst)):
             return None
         # A file found at `dst` is an earlier call's, unless only the reply of this one was lost.
@@ -310,10 +346,14 @@ class Store:
         return names.read_any(dst)
 
     def _listed(self, path: str) -> bool:
-        """Whether a folder lists a name that a look denied: clients remember what was missing."""
+        """Whether a folder lists a name that a look denied: clients remember what was missing.
+
+        What can be looked at and is no file is not what was moved.
+        """
         folder, _, name = path.rpartition("/")
+        at = self._stat(path)
         try:
-            return name in self.ended(folder)
+            return name in self.ended(folder) and (at is None or at.regular)
         except StorageError as error:
             raise Uncertain(f"{path}: {error}; whether it was moved cannot be told") from error
 
@@ -471,6 +511,20 @@ class Store:
 
 
 _fence = attrgetter("fence")
+
+
+def _is_claim(name: str) -> bool:
+    """Whether it is a name with a nonce that nobody makes again."""
+    task = names.read(name)
+    return task is not None and task.live and bool(task.claim)
+
+
+def _same(one: Stat, other: Stat) -> bool:
+    return (one.ino, one.dev) == (other.ino, other.dev)
+
+
+def _in_the_way(path: str) -> str:
+    return f"{path} is in the way, so nothing was moved: look what it is, move it, then try again"
 
 
 def _check_words(by: str, reason: str) -> None:

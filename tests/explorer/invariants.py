@@ -101,7 +101,7 @@ class Law:
             if task.fence < top and task.id not in self.plain:
                 return f"I1: {path} waits below fence {top}, which was granted already"
             return self._waits_again(world, history, step, task)
-        if task.state == DONE:
+        if task.state == DONE and self.roles.get(step.actor) != SHELL:
             if ("lost", task.stem) in history:
                 return f"I2: {path} stands, and its owner was told that it lost"
             if ("committed", task.stem) in history:
@@ -237,7 +237,7 @@ class Law:
         elif kind == "lost":
             history.set(("over", what))
             history.set(("lost", what))
-            if world.exists(f"{DONE}/{what}"):
+            if ("committed", what) in history and world.exists(f"{DONE}/{what}"):
                 return f"I2: {who} was told that it lost {what}, and its commit stands"
             if self._stands(world, what):
                 return f"I2: {who} was told that it lost {what}, and it stands"

@@ -53,7 +53,25 @@ MUTANTS: list[Mutant] = [
         "tries again over its own claim",
         "Where the source's name is there again, the rename is made again.",
         operator.OFFERED,
-        ("store:Store.move", "if there and not keep:", "if False:"),
+        ("store:Store.move", "if ours and not keep:", "if False:"),
+    ),
+    mutant(
+        "whatever has the destination's name is believed",
+        "A folder that was put there is taken for the commit, and the claim stays.",
+        claims.PLANTED,
+        ("store:Store.move", "bool(there) and self._landed(src, dst, here)", "bool(there)"),
+    ),
+    mutant(
+        "a listing that shows a folder is believed",
+        "Whoever lost the claim finds a folder under the name of its commit.",
+        claims.PLANTED,
+        ("store:Store._listed", " and (at is None or at.regular)", ""),
+    ),
+    mutant(
+        "a rename between two names of one file is believed",
+        "It did nothing and was answered well: the claim stays.",
+        claims.TWINS,
+        ("store:Store.shift", "moved and ends and self._stayed(task.name, dst)", "False"),
     ),
     mutant(
         "no nonce in a claim's name",

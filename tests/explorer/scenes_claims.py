@@ -163,6 +163,49 @@ COMMIT = scene(
     [Part("ann", holder(Desk.done)), REAPER, Part("op", _requeues, OPERATOR)],
     Faults(lost=1, late=1, failed=1, total=2, advances=1, advance_by=(11.0,)),
 )
+
+
+def _folder(desk: Desk) -> None:
+    """Somebody who knows the claim's name puts a folder where its commit would be."""
+    desk.port.mkdir(SETTLED)
+
+
+def _second_name(desk: Desk) -> None:
+    """The same with what a rename to it leaves where it is, and answers well."""
+    desk.port.link(f"{MINE}.claimed", SETTLED)
+
+
+PLANTED = scene(
+    "a folder has the name of a commit",
+    held,
+    [Part("ann", holder(Desk.done)), REAPER, Part("sue", _folder, SHELL), Part("bob", works)],
+    Faults(lost=1, failed=1, late=1, total=1, advances=1, advance_by=(11.0,)),
+    mode="bounded",
+    preemptions=2,
+)
+
+
+def _another(desk: Desk) -> None:
+    desk.port.create(SETTLED, b"")
+
+
+def _empty(world: SimWorld) -> None:
+    """What a shell doubles is no payload that the law counts."""
+    board(world)
+    claimed(world, MINE, payload=b"")
+
+
+TWINS = scene(
+    "a claim has the name of its commit as well, or another file has",
+    _empty,
+    [
+        Part("ann", holder(Desk.done)),
+        Part("sue", _second_name, SHELL),
+        Part("sam", _another, SHELL),
+    ],
+    Faults(lost=1, failed=1, late=1, total=1),
+    payloads=(),
+)
 LAST = "t.f5a4.ann-00000000A1"
 
 
@@ -312,6 +355,8 @@ SCENARIOS = [
         STALE,
         FRESH,
         COMMIT,
+        PLANTED,
+        TWINS,
         FAILURE,
         IN_THE_WAY,
         LONG,
