@@ -247,9 +247,12 @@ class Board:
             *trial.findings(store, self.path),
         ]
 
-    def repair(self) -> list[Finding]:
-        """Mend what can be mended; returns what a person must decide."""
-        return checkup.repair(self._store, self.check())
+    def repair(self, mended: Callable[[Finding], None] | None = None) -> list[Finding]:
+        """Mend what can be mended; returns what a person must decide.
+
+        `mended` is called with each finding that was mended.
+        """
+        return checkup.repair(self._store, self.check(), mended)
 
     def forget(self, ident: str) -> None:
         """Free the id of a task that is gone, so that it can be added again."""

@@ -7,7 +7,7 @@ only a person can decide is reported with what to do.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -76,8 +76,10 @@ def check(store: Store) -> list[Finding]:
     return found
 
 
-def repair(store: Store, findings: list[Finding]) -> list[Finding]:
-    """Mend what can be mended; returns what is left, with why."""
+def repair(
+    store: Store, findings: list[Finding], mended: Callable[[Finding], None] | None = None
+) -> list[Finding]:
+    """Mend what can be mended, and report each to `mended`; returns what is left, with why."""
     store.ready()
     left = []
     for finding in findings:
@@ -85,13 +87,16 @@ def repair(store: Store, findings: list[Finding]) -> list[Finding]:
             left.append(finding)
             continue
         try:
-            finding.mend()
+            done = finding.mend()
         except FileNotFoundError:
             pass  # somebody else was faster
         except DibsError as error:
             left.append(finding._replace(text=str(error)))
         except OSError as error:
             left.append(finding._replace(text=str(storage_error(error))))
+        else:
+            if mended is not None and done is not False:
+                mended(finding)
     return left
 
 
@@ -163,7 +168,13 @@ def _claims(store: Store, now: Sample) -> Iterator[Finding]:
         if wait > 0:
             yield Finding(kind, task.name, f"{text}; look again in {wait:.0f} s")
         else:
-            yield Finding(kind, task.name, text, partial(janitor.give_back, store, facts, now))
+            yield Finding(kind, task.name, text, partial(_give_back, store, facts, now))
+
+
+def _give_back(store: Store, facts: Facts, now: Sample) -> bool:
+    """Reap that claim; False where it ended or beat meanwhile."""
+    ended = janitor.give_back(store, facts, now)
+    return ended is not None and not ended.live
 
 
 def _unrecorded(store: Store, facts: Facts, now: Sample) -> bool:
@@ -278,15 +289,14 @@ def _drafts(store: Store, now: Sample) -> Iterator[Finding]:
             yield Finding("stranger", path, "no payload's name; left alone")
 
 
-def settle_draft(store: Store, ident: str, state: str, nonce: str) -> bool:
+def settle_draft(store: Store, ident: str, state: str, nonce: str) -> None:
     """Publish a dead adder's payload if its nonce began the id's latest life, else remove it."""
     draft = adding.draft_name(ident, state, nonce)
     life = adding.latest_life(store, ident)
     if life is None or life.nonce != nonce:
         store.drop(draft)
-        return False
+        return
     adding.publish(store, draft, names.waiting_name(ident, life.stamp, state))
-    return True
 
 
 def file_patience(store: Store, key: str, stat: Stat, age: float, now: Sample) -> float:

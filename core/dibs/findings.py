@@ -15,7 +15,8 @@ class Finding(NamedTuple):
     text: str
     """What it means and what to do."""
     mend: Callable[[], object] | None = None
-    """What `repair` does about it; None where a person must decide."""
+    """What `repair` does about it; None where a person must decide. It returns False where there
+    was nothing left to do."""
     ids: tuple[str, ...] = ()
     """The ids that it is about, where they are several."""
     fault: bool = True

@@ -121,6 +121,28 @@ def test_a_finding_is_exit_6(command: Command) -> None:
     assert "notes.txt" in command("check", "--repair", code=6)
 
 
+def test_a_repair_says_what_it_mended_and_what_is_left(command: Command) -> None:
+    command("add", "a")
+    records = [command.path / f".dibs/records/b.f{n}.me-0123456789" for n in (1, 2, 3)]
+    for record in records[:2]:
+        record.touch()
+    lines = command("check", "--repair").splitlines()
+    assert sorted(line for line in lines if line.startswith("mended: ")) == [
+        f"mended: record .dibs/records/{record.name}: its claim has ended" for record in records[:2]
+    ]
+    assert not any(record.exists() for record in records)
+    assert not any(line.startswith("mended") for line in command("check", "--repair").splitlines())
+    records[2].touch()
+    (command.path / "notes.txt").touch()
+    found = [
+        json.loads(line) for line in command("--json", "check", "--repair", code=6).splitlines()
+    ]
+    assert [(f["kind"], f["mended"], f["repairable"]) for f in found] == [
+        ("record", True, False),
+        ("stranger", False, False),
+    ]
+
+
 @pytest.mark.parametrize("name", ["a\nb.available", "a\x1b[2Jb.available", "\u202ea.available"])
 def test_a_foul_name_is_never_printed_raw_in_a_refusal(command: Command, name: str) -> None:
     ident = name.removesuffix(".available")

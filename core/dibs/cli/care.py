@@ -13,6 +13,7 @@ from dibs.errors import BadName
 if TYPE_CHECKING:
     from dibs.board import Board
     from dibs.cli.say import Voice
+    from dibs.findings import Finding
 
 
 def reap(voice: Voice, args: argparse.Namespace) -> int:
@@ -58,25 +59,31 @@ def check(voice: Voice, args: argparse.Namespace) -> int:
     if args.probe or args.peer:
         return _probe(voice, args)
     board = board_of(args)
-    findings = board.repair() if args.repair else board.check()
+    mended: list[Finding] = []
+    findings = board.repair(mended.append) if args.repair else board.check()
+    for finding in mended:
+        line = f"mended: {finding.kind} {finding.name}: {finding.text}"
+        voice.result(line, _fields(finding, mendable=False) | {"mended": True})
     for finding in findings:
         mendable = finding.mend is not None and not args.repair
         hint = "  (--repair)" if mendable else ""
-        voice.result(
-            f"{finding.kind:<10} {finding.name}: {finding.text}{hint}",
-            {
-                "kind": finding.kind,
-                "name": finding.name,
-                "text": finding.text,
-                "repairable": mendable,
-                "fault": finding.fault,
-                **({"ids": finding.ids} if finding.ids else {}),
-            },
-        )
+        fields = _fields(finding, mendable=mendable) | ({"mended": False} if args.repair else {})
+        voice.result(f"{finding.kind:<10} {finding.name}: {finding.text}{hint}", fields)
     faults = sum(finding.fault for finding in findings)
     if not faults:
-        voice.words("nothing wrong")
+        voice.words("nothing else is wrong" if mended else "nothing wrong")
     return 6 if faults else 0
+
+
+def _fields(finding: Finding, *, mendable: bool) -> dict[str, object]:
+    return {
+        "kind": finding.kind,
+        "name": finding.name,
+        "text": finding.text,
+        "repairable": mendable,
+        "fault": finding.fault,
+        **({"ids": finding.ids} if finding.ids else {}),
+    }
 
 
 def _probe(voice: Voice, args: argparse.Namespace) -> int:
