@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -50,6 +52,20 @@ def test_it_holds_what_it_promises(board: dibs.Board) -> None:
     snapshot = board.snapshot()
     assert snapshot.counts() == COUNTS
     assert (snapshot.strangers, snapshot.exact, snapshot.now.fs) == (0, True, AT)
+
+
+def test_one_frame_of_it_has_the_figures_that_a_terminal_shows(tmp_path: Path) -> None:
+    env = {**os.environ, "COLUMNS": "140", "TMPDIR": str(tmp_path)}
+    words = [sys.executable, "-m", "dibs_tui.main", "demo", "--seed"]
+
+    def shown(*argv: str) -> str:
+        done = subprocess.run([*words, *argv], env=env, capture_output=True, text=True, check=True)
+        return done.stdout
+
+    for text in (shown("--once"), shown()):  # into a pipe is one frame as well
+        assert "5 stale · 24 claimed" in text
+        assert "oldest waiting 46m" in text
+    assert json.loads(shown("--json"))["counts"] == COUNTS
 
 
 def test_two_of_them_are_the_same_to_the_byte_and_to_the_nanosecond(

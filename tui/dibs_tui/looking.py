@@ -95,14 +95,16 @@ def _drawn_on_the_terminal() -> Iterator[None]:
         os.close(before)
 
 
-def _once(args: argparse.Namespace, config: Config) -> int:
+def _once(
+    args: argparse.Namespace, config: Config, opened: Callable[[str], Board] = dibs.open
+) -> int:
     from dibs_tui.once import as_json, frame
 
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:  # closed by the shell
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        board = dibs.open(args.dir)
+        board = opened(args.dir)
         if args.json:
             import json
 
@@ -137,14 +139,13 @@ def _demo(args: argparse.Namespace, config: Config) -> int:
 
 
 def _show(args: argparse.Namespace, config: Config, path: str, *, still: bool) -> int:
-    if args.once or args.json or not _terminal():
-        args.dir = path
-        return _once(args, config)
-    if not still:
-        return _live(args, config, path, temporary=True)
     from dibs_tui.demo.still import board
 
-    return _live(args, config, path, board, temporary=True)
+    opened = board if still else dibs.open  # on whose clock it stands still
+    if args.once or args.json or not _terminal():
+        args.dir = path
+        return _once(args, config, opened)
+    return _live(args, config, path, opened, temporary=True)
 
 
 def _live(
