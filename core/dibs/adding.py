@@ -15,7 +15,7 @@ from dibs import names
 from dibs.clock import SECOND
 from dibs.errors import BadName, Exists, StorageError, Uncertain, storage_error
 from dibs.names import AVAILABLE, FREE, Stamp, Task
-from dibs.store import GONE, KNOWN, KNOWN_LOST, NEW, PATIENCE, tell
+from dibs.store import GONE, KNOWN, KNOWN_LOST, NEW, PAST, PATIENCE, tell
 
 if TYPE_CHECKING:
     from dibs.store import Store
@@ -210,6 +210,7 @@ def _begin(store: Store, ident: str, nonce: str, priority: int) -> Life:
         if gone is None:
             if number:
                 _refuse_beside(store, ident, number)
+                fence = max(fence, past_fences(store).get(eid, 0))  # of a life whose entry was lost
             stamp = Stamp(fence + 1 if number else 0, 0, priority)
             path = f"{KNOWN}/{eid}.{number}"
             if make_whole(store, path, f"{nonce} {stamp.full()}\n".encode()):
@@ -221,6 +222,16 @@ def _begin(store: Store, ident: str, nonce: str, priority: int) -> Life:
         if gone is None:
             raise _exists(store, ident)
         number, fence = number + 1, max(fence, gone)
+
+
+def past_fences(store: Store) -> dict[str, int]:
+    """The highest fence at which each id was purged, by its escaped form."""
+    found: dict[str, int] = {}
+    for name in store.ended(PAST):
+        eid, _, fence = name.rpartition(".f")
+        if fence.isascii() and fence.isdigit() and len(fence) < 18:
+            found[eid] = max(found.get(eid, 0), int(fence))
+    return found
 
 
 def _refuse_lost(store: Store) -> None:

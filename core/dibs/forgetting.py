@@ -18,6 +18,7 @@ from dibs.adding import (
     ended_life,
     latest_life,
     make_whole,
+    past_fences,
     read_end,
     read_life,
 )
@@ -79,7 +80,7 @@ def _forgotten(store: Store, idents: list[str]) -> Iterator[tuple[str, DibsError
     """
     store.ready()
     endings: dict[str, _Ending] = {}
-    pasts = _past_fences(store)
+    pasts = past_fences(store)
     for ident in idents:
         try:
             endings[ident] = _ending(store, ident, pasts)
@@ -111,7 +112,7 @@ def purged(store: Store, ident: str) -> bool:
     life = latest_life(store, ident)
     if life is None:
         return False
-    fence = _past_fences(store).get(names.escape(ident), 0)
+    fence = past_fences(store).get(names.escape(ident), 0)
     return _Ending(life, _fence_before(store, ident, life), fence).over
 
 
@@ -152,7 +153,7 @@ def write_ends(store: Store, lost: dict[str, list[int]]) -> None:
     The life after says how far the fences of one went. Where it does not, they jump beyond
     whatever is known: too high an end costs nothing.
     """
-    pasts = _past_fences(store)
+    pasts = past_fences(store)
     unknown = [i for i, numbers in lost.items() for n in numbers if not _begun(store, i, n + 1)]
     highest = store.journal.highest_fences(unknown) if unknown else {}
     for ident, numbers in lost.items():
@@ -241,13 +242,3 @@ def empty(store: Store, past: str) -> None:
             store.port.rename(draft, past)
     except OSError as error:
         raise storage_error(error) from error
-
-
-def _past_fences(store: Store) -> dict[str, int]:
-    """The highest fence at which each id was purged, by its escaped form."""
-    found: dict[str, int] = {}
-    for name in store.ended(PAST):
-        eid, _, fence = name.rpartition(".f")
-        if fence.isascii() and fence.isdigit() and len(fence) < 18:
-            found[eid] = max(found.get(eid, 0), int(fence))
-    return found

@@ -357,3 +357,24 @@ def test_an_id_that_is_how_names_spell_another_is_refused_with_the_other_one(
     assert repr(spelled) in told
     assert "forget" not in told
     assert place.names() == [name]
+
+
+@pytest.mark.parametrize("forgets", [True, False])
+def test_a_life_begins_above_a_purged_one_whose_entry_was_removed(
+    place: Place, forgets: bool
+) -> None:
+    def lives() -> int:
+        place.board.add("k")
+        claim = place.board.claim("k")
+        assert claim is not None
+        claim.done()
+        place.board.purge(0)
+        return claim.fence
+
+    first = lives()
+    place.board.forget("k")
+    second = lives()
+    (place.path / ".dibs/known/k.1").unlink()
+    if forgets:
+        place.board.forget("k")
+    assert first < second < lives()
