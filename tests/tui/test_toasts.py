@@ -48,7 +48,7 @@ def test_a_notice_that_expires_as_it_is_shown_stops_neither_keys_nor_the_exit(
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         for turn in range(3):
-            signal.setitimer(signal.ITIMER_VIRTUAL, SPINNING, 1)
+            signal.setitimer(signal.ITIMER_VIRTUAL, SPINNING, 0.1)
             app.notify(f"short {turn}", markup=False, timeout=1e-6)
             await pilot.press("question_mark")
             app.notify(f"shorter {turn}", markup=False, timeout=1e-6)
