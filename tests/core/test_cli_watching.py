@@ -116,7 +116,9 @@ def test_add_refuses_or_waits_while_too_many_wait(
         waiting.wait(1)
     assert board.claim() is not None
     assert waiting.wait(PATIENCE) == 0
-    command("add", "d", "--max-waiting", "2", "--wait", "0.3", code=3)
+    late = command("add", "d", "--max-waiting", "2", "--wait", "0.3", code=3)
+    assert "2 or more tasks wait still" in late
+    assert "--wait" not in late, "it was given"
     assert command("add", "d", "--max-waiting", "3") == "d.available"
     assert sum(task.state == "available" for task in board.snapshot().tasks.values()) == 3
     command("add", "e", "--max-waiting", "0", code=2)

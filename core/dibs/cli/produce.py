@@ -64,9 +64,11 @@ def _add_each(voice: Voice, args: argparse.Namespace, board: Board, source: IO[b
             if number:
                 source.seek(begin)
             if args.max_waiting is not None and not board.room(args.max_waiting - 1, args.wait):
+                now = "still" if args.wait else "already"
+                hint = "" if args.wait else ", or give --wait"
                 raise Refused(
-                    f"{args.max_waiting} or more tasks wait already; {ident!a} was not added: "
-                    "try again later, or give --wait"
+                    f"{args.max_waiting} or more tasks wait {now}; {ident!a} was not added: "
+                    f"try again later{hint}"
                 )
             say_task(voice, "added", board.add(ident, source, priority=args.priority))
         except Exists as error:
