@@ -97,7 +97,8 @@ def open(path: str | os.PathLike[str], *, create: bool = False, read_only: bool 
             if not store.look(TOML):
                 adding.make_whole(store, TOML, dump(Settings()))
     except (BoardMissing, NotABoard) as error:
-        why = lost.why(root) if isinstance(error, BoardMissing) else ""
+        missing = isinstance(error, BoardMissing)
+        why = (lost.why(root) or lost.gone(root)) if missing else ""
         raise type(error)(f"{root}: {why or error}") from None
     return Board(store, root)
 

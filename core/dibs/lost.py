@@ -43,6 +43,17 @@ def why(root: str, environ: Mapping[str, str] = os.environ) -> str:
     )
 
 
+def gone(root: str, environ: Mapping[str, str] = os.environ) -> str:
+    """Where a directory is missing in which this user saw a board before; empty elsewhere."""
+    before = None if os.path.lexists(root) else _load(environ).get(root)
+    if before is None:
+        return ""
+    return (
+        f"a board was seen here before ({before[1]} on {before[0]}), and its directory is gone: "
+        "mount it or move it back; `dibs init` would make another, empty one"
+    )
+
+
 def remember(root: str, environ: Mapping[str, str] = os.environ) -> None:
     """Note on which mount a board is; a home that cannot be written forgets it."""
     table, _, now = _here(root)

@@ -92,7 +92,10 @@ class Store:
             if not self.port.stat("").folder:
                 raise NotABoard("not a directory: give the directory that holds the tasks")
         except FileNotFoundError:
-            raise BoardMissing("there is no such directory: make it, or `dibs init` it") from None
+            raise BoardMissing(
+                "there is no such directory: if it was there before, mount it or move it back; "
+                "else `dibs init` makes it"
+            ) from None
         except NotADirectoryError:
             raise NotABoard("not a directory: give the directory that holds the tasks") from None
         except OSError as error:

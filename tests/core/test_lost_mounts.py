@@ -123,6 +123,24 @@ def test_a_board_that_was_seen_on_a_mount_is_not_made_beneath_it(
     assert run(tmp_path, board, "add", "x").returncode == 0
 
 
+def test_a_missing_directory_is_looked_for_before_another_board_is_made(tmp_path: Path) -> None:
+    board = tmp_path / "board"
+    for argv in (["ls"], ["add", "x"]):
+        done = run(tmp_path, board, *argv)
+        assert done.returncode == 1, done
+        assert "if it was there before, mount it or move it back; else `dibs init`" in done.stderr
+    assert run(tmp_path, board, "init").returncode == 0
+    board.rename(tmp_path / "moved")
+    for argv in (["ls"], ["add", "x"]):
+        done = run(tmp_path, board, *argv)
+        assert done.returncode == 1, done
+        assert "a board was seen here before" in done.stderr
+        assert "move it back" in done.stderr
+    assert not board.exists()
+    (tmp_path / "moved").rename(board)
+    assert run(tmp_path, board, "add", "x").returncode == 0
+
+
 def test_what_was_seen_cannot_be_foul_enough_to_stop_anybody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
