@@ -65,6 +65,8 @@ def _seen_plain(store: Store, text: str, name: str, since: str, states: tuple[st
 
 def force_release(store: Store, text: str, reason: str, by: str = "") -> Task:
     """Take a claim or lock from its holder and let it wait again, its attempts as they were."""
+    if not names.check_text("a reason", reason).strip():
+        raise BadName("a force-release needs a reason: give one that is not empty")
     store.ready()
     task = seen(store, text, CLAIMED, HELD)
     if task.plain:

@@ -105,6 +105,14 @@ def test_a_lost_claim_is_exit_5(command: Command) -> None:
         command(verb, name, code=5)
 
 
+def test_a_force_release_without_a_reason_or_with_an_empty_one_is_exit_2(command: Command) -> None:
+    command("add", "a")
+    name = command("claim", "a")
+    for reason in ((), ("--reason", ""), ("--reason= ",)):
+        assert "reason" in command("force-release", name, *reason, code=2)
+    command("verify", name)
+
+
 def test_storage_that_fails_is_exit_1(command: Command, tmp_path: Path) -> None:
     command.path = tmp_path / "nowhere"
     command("ls", code=1)

@@ -267,6 +267,17 @@ def test_a_sight_that_leaves_the_board_is_no_exact_name(place: Place, sight: str
     assert outside.exists()
 
 
+@pytest.mark.parametrize("reason", ["", " ", "\t"])
+def test_a_force_release_needs_a_reason_that_says_something(place: Place, reason: str) -> None:
+    place.board.add("x")
+    claim = place.board.claim("x")
+    assert claim is not None
+    with pytest.raises(dibs.BadName, match="needs a reason"):
+        place.board.force_release(claim.name, reason)
+    claim.verify()
+    assert [event.verb for event in place.board.history("x")] == ["add", "claim"]
+
+
 def test_a_take_can_neither_be_resumed_nor_committed_by_its_name(place: Place) -> None:
     name = "x.f0.dibs-0123456789"
     (place.path / f"{name}.claimed").write_bytes(b"p")

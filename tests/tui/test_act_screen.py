@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 from pathlib import Path
 
 import pytest
@@ -329,6 +330,28 @@ def test_an_undo_that_is_too_late_says_who_has_it(path: Path, board: dibs.Board)
         assert "prioritise of task-1" in text_of(app)
 
     drive(path, steps)
+
+
+def test_a_force_release_without_a_typed_reason_says_so_in_the_line_and_in_the_journal(
+    path: Path, board: dibs.Board
+) -> None:
+    board.add("task-1")
+    assert board.claim("task-1", owner="web-3", ttl=1) is not None
+    where = f"{dibs.this_host().user}@{dibs.this_host().name}"
+    lines: list[str] = []
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: "EXPIRED" in text_of(app))
+        screen = await opened(app, pilot, "4", "down", "X")
+        lines.append(screen._line())
+        await asyncio.sleep(0.2)
+        await pilot.press("y")
+        await until(pilot, lambda: state(board, "task-1") == "available")
+
+    drive(path, steps)
+    assert shlex.split(lines[0])[-3:-1] == ["--reason", f"{where}: no reason given"]
+    event = board.history("task-1")[-1]
+    assert (event.verb, event.reason) == ("force-release", f"{where}: no reason given")
 
 
 def test_a_reason_is_asked_for_only_where_it_is_kept_and_goes_on_after_who_and_where(

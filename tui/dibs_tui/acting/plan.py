@@ -159,7 +159,7 @@ def command(path: str, act: Act, sight: Sight, reason: str, *, keep_attempts: bo
     words = ["dibs", "-d", path, act.words]
     if not act.reasoned:
         return line(words, sight.name, str(priority_after(act, sight.task)))
-    if reason or act.id == "force-release":  # which is not done without one
+    if reason:
         words += ["--reason", reason]
     if keep_attempts:
         words.append("--keep-attempts")

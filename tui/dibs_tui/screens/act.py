@@ -164,6 +164,11 @@ class ActScreen(Own, ModalScreen[dict[str, Outcome] | None]):
         given = clean(self.query_one("#act-reason", Input).value.strip())
         return "" if given == f"{self.dibs.where}:" else given
 
+    def _journalled(self) -> str:
+        """The reason as the journal gets it: a force-release is not done without one."""
+        needed = self._act.id == "force-release"
+        return self._reason() or (f"{self.dibs.where}: no reason given" if needed else "")
+
     # What is shown
 
     def _show(self) -> None:
@@ -211,7 +216,7 @@ class ActScreen(Own, ModalScreen[dict[str, Outcome] | None]):
 
     def _line(self) -> str:
         path, keep = self.dibs.reader.path, self._keep_attempts
-        return command(path, self._act, self._sights[0], self._reason(), keep_attempts=keep)
+        return command(path, self._act, self._sights[0], self._journalled(), keep_attempts=keep)
 
     def _colour(self, name: str) -> Style:
         value = self.app.theme_variables.get(name)
@@ -279,7 +284,7 @@ class ActScreen(Own, ModalScreen[dict[str, Outcome] | None]):
         self.add_class("-running")
         self._show()
         keep = self._keep_attempts
-        self._errand.do(self._chosen, self._reason(), self.dibs.by, keep_attempts=keep)
+        self._errand.do(self._chosen, self._journalled(), self.dibs.by, keep_attempts=keep)
 
     @on(Told)
     def _told(self, event: Told) -> None:
