@@ -229,10 +229,17 @@ class Store:
 
     def there(self, path: str) -> bool:
         """Whether that exact name is there; an error where the disk does not say."""
-        here = self.look(path)
-        if here is None:
-            raise StorageError(f"{path}: the disk does not answer: try again")
-        return here
+        try:
+            self.port.stat(path)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                return False
+            if error.errno in READ_ONLY:  # the answer stays the same
+                raise storage_error(error) from error
+            raise StorageError(f"{path}: the disk does not answer: try again") from error
+        return True
 
     def move(
         self,

@@ -131,3 +131,27 @@ def test_a_board_whose_group_has_no_number_here_is_worked_on_like_any_other(scra
     if "unshare:" in done.stderr:
         pytest.skip(f"NO USER NAMESPACE WAS TRIED: {done.stderr.strip()}")
     assert (done.stdout, done.stderr) == ("done\n", "")
+
+
+@root_only
+@pytest.mark.parametrize("verb", ["add", "acquire", "forget", "claim"])
+def test_a_folder_that_this_user_may_not_enter_is_named(scratch: Path, verb: str) -> None:
+    path = scratch / "board"
+    path.mkdir()
+    dibs.open(path).add("a")
+    path.chmod(0o777)
+    for folder in path.rglob("*"):
+        folder.chmod(0o777 if folder.is_dir() else 0o666)
+    (path / ".dibs/known").chmod(0o700)
+
+    def refused() -> str:
+        board = dibs.open(path)
+        try:
+            {"claim": board.claim}.get(verb, lambda: getattr(board, verb)("b"))()
+        except dibs.ReadOnly as error:
+            return str(error)
+        return ""
+
+    told = in_child(refused, uid=NOBODY)
+    assert ".dibs/known/" in told, told
+    assert "Permission denied" in told
