@@ -89,10 +89,11 @@ def test_the_board_may_stand_before_the_verb_or_behind_it(
         assert b"a.available" in done.stdout, argv
 
 
-@pytest.mark.parametrize("given", [["-d", ""], ["--dir="]])
+@pytest.mark.parametrize("given", [["-d", ""], ["--dir="], []])
 def test_an_empty_path_is_not_taken_for_the_current_directory(
     command: Command, given: list[str]
 ) -> None:
+    command.env["DIBS_DIR"] = ""
     command.path.joinpath("a.available").touch()
     for argv in ([*given, "claim"], ["claim", *given], [*given, "paths"]):
         done = subprocess.run(
@@ -132,7 +133,7 @@ def test_a_path_is_said_to_come_from_where_it_came(command: Command) -> None:
         )
         return done.stdout.splitlines()[0].rpartition("  ")[2]
 
-    assert source() == source(DIBS_DIR="") == "(the current directory)"
+    assert source() == "(the current directory)"
     assert source(DIBS_DIR=str(command.path)) == "($DIBS_DIR)"
     assert source("-d", "/", DIBS_DIR=str(command.path)) == "(-d)"
 

@@ -33,7 +33,7 @@ def place(args: argparse.Namespace) -> str:
     """The path of that directory."""
     given: str = args.dir
     if not given:
-        raise BadName("the path of the board is empty: -d takes a directory")
+        raise BadName("the path of the board is empty: -d takes a directory, and so does DIBS_DIR")
     return located(given)
 
 

@@ -323,7 +323,7 @@ def overview() -> str:
 
 def namespace(given: dict[str, Any]) -> argparse.Namespace:
     """The common options as they stand before a verb's own are read."""
-    return argparse.Namespace(**{"dir": os.environ.get("DIBS_DIR") or ".", "json": False, **given})
+    return argparse.Namespace(**{"dir": os.environ.get("DIBS_DIR", "."), "json": False, **given})
 
 
 def looks(argv: Sequence[str]) -> bool:

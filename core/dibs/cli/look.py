@@ -192,7 +192,7 @@ def paths(voice: Voice, args: argparse.Namespace) -> int:
     board = place(args)
     named = os.environ.get("DIBS_DIR")
     source = "-d"
-    if args.dir == (named or "."):
+    if args.dir == (named or "."):  # an empty one was refused
         source = "$DIBS_DIR" if named else "the current directory"
     shell = os.path.join(os.path.dirname(dibs.__file__), "sh", "dibs.sh")
     found = {
