@@ -58,7 +58,7 @@ class Terms:
         self.owner = owner if owner is not None else store.host.name
         self.folded = names.fold_owner(self.owner)
         self.ttl = check_ttl(ttl) if ttl is not None else store.settings.ttl
-        self.metadata = names.check_metadata(metadata or "")
+        self.metadata = names.check_metadata("" if metadata is None else metadata)
         self.process = store.host.holder(process) if process is not None else None
 
     def keep_owner(self, owner: str) -> None:
