@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dibs import names
 from dibs.disk import Disk, Port, Stat
-from dibs.errors import Changed, StorageError, storage_error
+from dibs.errors import BoardMissing, Changed, StorageError, storage_error
 from dibs.facts import facts_of
 from dibs.host import this_host
 from dibs.janitor import dead
@@ -37,6 +37,7 @@ def upgrade_at(port: Port, host: Host) -> bool:
         if not port.stat(MARK).folder:
             return False
     except FileNotFoundError:
+        _refuse_none(port)
         return False
     except OSError as error:
         raise storage_error(error) from error
@@ -57,6 +58,18 @@ def upgrade_at(port: Port, host: Host) -> bool:
     except OSError as error:
         raise storage_error(error) from error
     return True
+
+
+def _refuse_none(port: Port) -> None:
+    """Refuse a directory that no one has made a board of."""
+    try:
+        port.stat(".dibs")
+    except FileNotFoundError:
+        raise BoardMissing(
+            "there is no board here, so nothing to upgrade: give the board's directory with -d"
+        ) from None
+    except OSError as error:
+        raise storage_error(error) from error
 
 
 class _Before:

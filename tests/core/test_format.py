@@ -310,3 +310,11 @@ def test_a_running_program_of_format_1_gets_no_claim_after_the_upgrade(
     assert told in ("StorageError\n", "NotABoard\n")
     (task,) = dibs.open(board).find("wait")
     assert (task.state, task.fence) == ("available", 2)
+
+
+def test_an_upgrade_of_a_directory_that_is_no_board_says_so(tmp_path: Path) -> None:
+    command = Command(tmp_path)
+    done = command.run("upgrade")
+    assert done.returncode == 1, done
+    assert b"there is no board here" in done.stderr
+    assert not list(command.path.iterdir())
