@@ -96,7 +96,8 @@ def test_of_processes_that_list_and_rename_over_one_mount_one_wins_each_name(
 
 def rename_what_is_listed(place: Path, me: int) -> list[str]:
     """The names, none of which ever comes again, that this process was told that it renamed."""
-    disk, won, fresh = Disk(str(place)), [], count()
+    disk, fresh = Disk(str(place)), count()
+    won: list[str] = []
     start = time.monotonic()
     while (lasted := time.monotonic() - start) < 3 or (len(won) < ENOUGH and lasted < PATIENCE):
         for name in sorted(os.listdir(place))[:20]:
