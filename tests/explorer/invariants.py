@@ -101,7 +101,8 @@ class Law:
             if task.fence < top and task.id not in self.plain:
                 return f"I1: {path} waits below fence {top}, which was granted already"
             return self._waits_again(world, history, step, task)
-        if task.state == DONE and self.roles.get(step.actor) != SHELL:
+        planted = self.roles.get(step.actor) == SHELL and step.call[:1] != ("rename",)
+        if task.state == DONE and not planted:
             if ("lost", task.stem) in history:
                 return f"I2: {path} stands, and its owner was told that it lost"
             if ("committed", task.stem) in history:

@@ -81,8 +81,15 @@ MUTANTS: list[Mutant] = [
     mutant(
         "a new life begins at fence 0",
         "What `gone/` says of the lives before is not used.",
+        add.ENDLESS,
+        ("adding:_begin", "number + 1, max(fence, gone)", "number + 1, -1"),
+    ),
+    mutant(
+        "a new life begins at fence 0, whatever was purged",
+        "Neither what `gone/` nor what `past/` says of the lives before is used.",
         add.LIVES,
         ("adding:_begin", "number + 1, max(fence, gone)", "number + 1, -1"),
+        ("adding:_begin", "past_fences(store).get(eid, 0)", "0"),
     ),
     mutant(
         "a purge forgets the fence",
