@@ -323,7 +323,10 @@ class Store:
 
         The listing is for a client that remembers a name which has gone.
         """
-        if self.look(src) is False or not self._listed(src):
+        try:
+            if not self.look(src) or not self._listed(src):
+                return False
+        except Uncertain:  # then the answer of the rename is all there is, and it was good
             return False
         left, at = self._stat(src), self._stat(dst)
         return _is_claim(src) or (left is not None and at is not None and _same(left, at))
