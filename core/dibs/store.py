@@ -324,7 +324,7 @@ class Store:
         The listing is for a client that remembers a name which has gone.
         """
         try:
-            if not self.look(src) or not self._listed(src):
+            if self.look(src) is False or not self._listed(src):
                 return False
         except Uncertain:  # then the answer of the rename is all there is, and it was good
             return False
