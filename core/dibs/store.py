@@ -323,11 +323,14 @@ class Store:
 
         The listing is for a client that remembers a name which has gone.
         """
+        here = self.look(src)
         try:
-            if self.look(src) is False or not self._listed(src):
+            if here is False or not self._listed(src):
                 return False
-        except Uncertain:  # then the answer of the rename is all there is, and it was good
-            return False
+        except Uncertain:
+            if here:
+                raise
+            return False  # the answer of the rename is all there is, and it was good
         left, at = self._stat(src), self._stat(dst)
         return _is_claim(src) or (left is not None and at is not None and _same(left, at))
 
