@@ -1,3 +1,4 @@
+import os
 import signal
 from collections.abc import Generator
 from pathlib import Path
@@ -5,17 +6,18 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from dibs.model.sessions import VARIABLES
 from tests.filesystems import machine
 
 PYTHONS_OWN = {signal.SIGPIPE, signal.SIGXFSZ}
-"""Signals that Python itself ignores, and gives back to every program that it starts."""
+"""The signals that Python ignores itself and restores for each program that it starts."""
 
 
 def use_one_profile() -> None:
-    """Try the same examples everywhere: with or without `CI`, a database or a warm cache.
+    """Make hypothesis try the same examples with or without `CI`, a database or a warm cache.
 
-    Without a deadline and a limit on drawing, because the first text that is drawn builds a table
-    of all characters, which takes seconds on a slow machine.
+    There is no deadline and no limit on drawing: the first text that is drawn builds a table of
+    all characters, which takes seconds on a slow machine.
     """
     settings.register_profile(
         "dibs",
@@ -29,10 +31,11 @@ def use_one_profile() -> None:
 
 
 def listen_to_every_signal() -> None:
-    """Start every program as a shell starts it in the foreground: no signal ignored or blocked.
+    """Let each program that a test starts receive all signals, as in the foreground of a shell.
 
-    A suite that is started in the background ignores SIGINT, under `nohup` SIGHUP, and whatever it
-    starts would inherit that. A handler is not inherited, so this process goes on ignoring them.
+    A suite that runs in the background ignores SIGINT, and under `nohup` SIGHUP, and each program
+    that it starts would inherit that. A handler is not inherited, so this process still ignores
+    them.
     """
     for number in signal.valid_signals() - PYTHONS_OWN:
         if signal.getsignal(number) == signal.SIG_IGN:
@@ -40,20 +43,27 @@ def listen_to_every_signal() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
+def belong_to_no_session() -> None:
+    """Let claims name no session, also if an agent's client runs this suite."""
+    for name in VARIABLES:
+        os.environ.pop(name, None)
+
+
 use_one_profile()
 listen_to_every_signal()
+belong_to_no_session()
 
 
 @pytest.fixture
 def board_dir(tmp_path: Path) -> Path:
-    """An empty directory to be a board."""
+    """An empty directory for a board."""
     path = tmp_path / "board"
     path.mkdir()
     return path
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave what this kernel cannot do to the machine that `test_machine.py` boots for it."""
+    """Deselect the tests that `test_machine.py` runs in a virtual machine instead."""
     marks = {item: item.get_closest_marker("kernel") for item in items}
     there = [item for item, mark in marks.items() if mark and not machine.knows(mark.args[0])]
     if there and not machine.why_not():
@@ -61,9 +71,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in there]
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)  # outermost, to print below pytest's own summary
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # outermost, to print below the summary of pytest
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Generator[None]:
-    """List every skipped test where nobody can overlook it."""
+    """List every skipped test at the very end of the output."""
     yield
     skipped = terminalreporter.getreports("skipped")
     if not skipped:

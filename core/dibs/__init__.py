@@ -1,7 +1,7 @@
-"""One current owner for every task in a shared directory.
+"""A job queue and lock service in a plain directory.
 
-A task is a file; its name says whose it is; every change of ownership is one rename of the exact
-name that was seen.
+A task is a file; claiming it is one atomic rename. A heartbeat keeps the claim; when heartbeats
+stop, the lease expires and the task is requeued.
 
     board = dibs.open("tasks", create=True)
     board.add("task-7", b"what to do")
@@ -13,20 +13,33 @@ name that was seen.
 import typing
 
 if typing.TYPE_CHECKING:
-    from dibs.board import Board, open
-    from dibs.claims import Claim
-    from dibs.clock import Sample
-    from dibs.entries import Entry
-    from dibs.errors import (
+    from dibs.board import Board, Log, Watch, open, watch
+    from dibs.host import Host, this_host
+    from dibs.keeping import KeptClaim
+    from dibs.model.answers import Finding, LockStatus, Reaped, Resolved
+    from dibs.model.capabilities import Capability
+    from dibs.model.delta import Delta
+    from dibs.model.entries import Entry
+    from dibs.model.errors import (
+        Asked,
         BadName,
+        BadSettings,
         BoardMissing,
         Changed,
         DibsError,
         Exists,
         Held,
         Lost,
+        NewerFormat,
+        NoBoard,
         NotABoard,
+        NotDue,
         NotExact,
+        NothingToClaim,
+        NotInstalled,
+        NotMounted,
+        OlderFormat,
+        Paused,
         ReadOnly,
         Refused,
         Stop,
@@ -35,138 +48,230 @@ if typing.TYPE_CHECKING:
         Unclaimable,
         UnknownId,
     )
-    from dibs.evidence import Evidence, Proof, Verdict
-    from dibs.facts import Facts
-    from dibs.findings import Finding
-    from dibs.host import Host, Process, this_host
-    from dibs.janitor import Reaped
-    from dibs.journal import Event, Journal
-    from dibs.lists import Resolved
-    from dibs.locks import Status
-    from dibs.names import Stamp, Task
-    from dibs.rates import Rates
-    from dibs.records import Record
-    from dibs.settings import Settings
-    from dibs.undoing import LastActs
-    from dibs.view import Change, Snapshot, View
+    from dibs.model.events import Cursor, Event
+    from dibs.model.evidence import Evidence, Proof, Verdict
+    from dibs.model.fitness import Ability
+    from dibs.model.health import Health, Trouble
+    from dibs.model.hints import Hints
+    from dibs.model.holder import Holder
+    from dibs.model.location import Location
+    from dibs.model.outputs import KeptOutput, Output
+    from dibs.model.pauses import Pause
+    from dibs.model.process import Process
+    from dibs.model.questions import Question
+    from dibs.model.rates import Rates
+    from dibs.model.records import Record
+    from dibs.model.sample import Sample
+    from dibs.model.settings import Settings
+    from dibs.model.snapshot import Change, Snapshot
+    from dibs.model.task import Stamp, Task
+    from dibs.model.undoing import LastActs
+    from dibs.model.waiters import Waiter
+    from dibs.protocols import Claim, OutputKeeper, Presence, Retry
+    from dibs.working import Working, WorkLoop
+
+    __version__: str
 
 __all__ = [
+    "Ability",
+    "Asked",
     "BadName",
+    "BadSettings",
     "Board",
     "BoardMissing",
+    "Capability",
     "Change",
     "Changed",
     "Claim",
+    "Cursor",
+    "Delta",
     "DibsError",
     "Entry",
     "Event",
     "Evidence",
     "Exists",
-    "Facts",
     "Finding",
+    "Health",
     "Held",
+    "Hints",
+    "Holder",
     "Host",
-    "Journal",
+    "KeptClaim",
+    "KeptOutput",
     "LastActs",
+    "Location",
+    "LockStatus",
+    "Log",
     "Lost",
+    "NewerFormat",
+    "NoBoard",
     "NotABoard",
+    "NotDue",
     "NotExact",
+    "NotInstalled",
+    "NotMounted",
+    "NothingToClaim",
+    "OlderFormat",
+    "Output",
+    "OutputKeeper",
+    "Pause",
+    "Paused",
+    "Presence",
     "Process",
     "Proof",
+    "Question",
     "Rates",
     "ReadOnly",
     "Reaped",
     "Record",
     "Refused",
     "Resolved",
+    "Retry",
     "Sample",
     "Settings",
     "Snapshot",
     "Stamp",
-    "Status",
     "Stop",
     "StorageError",
     "Task",
+    "Trouble",
     "Uncertain",
     "Unclaimable",
     "UnknownId",
     "Verdict",
-    "View",
+    "Waiter",
+    "Watch",
+    "WorkLoop",
+    "Working",
     "open",
     "this_host",
+    "watch",
 ]
 
-# A worker's verb must not pay for what only a screen needs, so each name is fetched when used.
+# Each name is imported on first use, so that a worker's verb does not import what a screen needs.
 _ROOMS = {
     "board": (
         "Board",
+        "Log",
+        "Watch",
         "open",
+        "watch",
     ),
-    "findings": ("Finding",),
-    "claims": ("Claim",),
-    "clock": ("Sample",),
-    "entries": ("Entry",),
-    "errors": (
+    "host": (
+        "Host",
+        "this_host",
+    ),
+    "keeping": ("KeptClaim",),
+    "model.answers": (
+        "Finding",
+        "Reaped",
+        "Resolved",
+        "LockStatus",
+    ),
+    "model.capabilities": ("Capability",),
+    "model.delta": ("Delta",),
+    "model.entries": ("Entry",),
+    "model.errors": (
+        "Asked",
         "BadName",
+        "BadSettings",
         "BoardMissing",
         "Changed",
         "DibsError",
         "Exists",
         "Held",
         "Lost",
+        "NewerFormat",
+        "NoBoard",
         "NotABoard",
+        "NotDue",
         "NotExact",
+        "NotInstalled",
+        "NotMounted",
+        "NothingToClaim",
+        "OlderFormat",
+        "Paused",
         "ReadOnly",
         "Refused",
         "Stop",
         "StorageError",
-        "Unclaimable",
-        "Unclaimable",
         "Uncertain",
+        "Unclaimable",
         "UnknownId",
     ),
-    "evidence": (
+    "model.events": (
+        "Cursor",
+        "Event",
+    ),
+    "model.evidence": (
         "Evidence",
         "Proof",
         "Verdict",
     ),
-    "facts": ("Facts",),
-    "host": (
-        "Host",
-        "Process",
-        "this_host",
+    "model.holder": ("Holder",),
+    "model.fitness": ("Ability",),
+    "model.health": (
+        "Health",
+        "Trouble",
     ),
-    "janitor": ("Reaped",),
-    "journal": (
-        "Event",
-        "Journal",
+    "model.hints": ("Hints",),
+    "model.location": ("Location",),
+    "model.outputs": (
+        "KeptOutput",
+        "Output",
     ),
-    "lists": ("Resolved",),
-    "locks": ("Status",),
-    "names": (
+    "model.pauses": ("Pause",),
+    "model.process": ("Process",),
+    "model.questions": ("Question",),
+    "model.rates": ("Rates",),
+    "model.records": ("Record",),
+    "model.sample": ("Sample",),
+    "model.settings": ("Settings",),
+    "model.snapshot": (
+        "Change",
+        "Snapshot",
+    ),
+    "model.task": (
         "Stamp",
         "Task",
     ),
-    "rates": ("Rates",),
-    "records": ("Record",),
-    "settings": ("Settings",),
-    "undoing": ("LastActs",),
-    "view": (
-        "Change",
-        "Snapshot",
-        "View",
+    "model.undoing": ("LastActs",),
+    "model.waiters": ("Waiter",),
+    "protocols": (
+        "Claim",
+        "OutputKeeper",
+        "Presence",
+        "Retry",
+    ),
+    "working": (
+        "WorkLoop",
+        "Working",
     ),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
 
 def __getattr__(name: str) -> typing.Any:
+    if name == "__version__":
+        return _version()
     if name not in _ROOM_OF:
         raise AttributeError(f"module 'dibs' has no attribute {name!r}")
     from importlib import import_module
 
     value = globals()[name] = getattr(import_module(f"dibs.{_ROOM_OF[name]}"), name)
     return value
+
+
+def _version() -> str:
+    """The version of the installed distribution, read on first use."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        found = version("dibs")
+    except PackageNotFoundError:
+        found = "(not installed: this is a source tree)"
+    globals()["__version__"] = found
+    return found
 
 
 def __dir__() -> list[str]:

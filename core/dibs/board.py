@@ -1,162 +1,219 @@
-"""The board: one object from which every tool, worker and screen is written."""
+"""The protocols between the users of a board and its engine, and `open`.
+
+An engine keeps boards in one kind of place. Its classes match these protocols without importing
+them; `open` chooses the engine by the form of the place.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Container, Iterable, Iterator
-from typing import IO, TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
+from typing import IO, TYPE_CHECKING, Protocol, TypeVar, overload
 
-from dibs import adding, janitor, locks, waiting
-from dibs.claims import Claim, Terms, attach, take
-from dibs.disk import Disk
-from dibs.errors import (
-    BadName,
-    BoardMissing,
-    NotABoard,
-    StorageError,
-    Uncertain,
-    Unclaimable,
-    UnknownId,
-    storage_error,
-)
-from dibs.facts import Facts, facts_of
-from dibs.host import Host, Process, this_host
-from dibs.journal import last, unanswered
-from dibs.later import Later
-from dibs.names import AVAILABLE, DONE, FAILED, Task
-from dibs.place import located, made, refuse_sticky
-from dibs.queue import Queue
-from dibs.settings import Settings, dump
-from dibs.store import PATIENCE, TOML, Store
+from dibs.model.errors import BadName
+from dibs.model.names import match_scheme
 
 if TYPE_CHECKING:
-    from dibs import (
-        acts,
-        checkup,
-        checkup_ids,
-        entries,
-        evidence,
-        forgetting,
-        lists,
-        lost,
-        sweeper,
-        undoing,
-        unwritten,
-        view,
-    )
-    from dibs.entries import Entry
-    from dibs.errors import DibsError
-    from dibs.evidence import Evidence, Verdict
-    from dibs.findings import Finding
-    from dibs.journal import Event, Journal
-    from dibs.view import Snapshot, View
-else:
-    acts, checkup, checkup_ids, entries, evidence, forgetting = map(
-        Later,
-        (
-            "dibs.acts",
-            "dibs.checkup",
-            "dibs.checkup_ids",
-            "dibs.entries",
-            "dibs.evidence",
-            "dibs.forgetting",
-        ),
-    )
-    lists, lost, sweeper, undoing, unwritten, view = map(
-        Later,
-        (
-            "dibs.lists",
-            "dibs.lost",
-            "dibs.sweeper",
-            "dibs.undoing",
-            "dibs.unwritten",
-            "dibs.view",
-        ),
-    )
+    from threading import Event as ThreadEvent
+
+    from dibs.host import Host
+    from dibs.keeping import KeptClaim
+    from dibs.model.answers import Finding, LockStatus, Reaped, Resolved
+    from dibs.model.capabilities import Capability
+    from dibs.model.delta import Delta
+    from dibs.model.entries import Entry
+    from dibs.model.errors import DibsError
+    from dibs.model.events import Cursor, Event
+    from dibs.model.evidence import Evidence
+    from dibs.model.fitness import Ability
+    from dibs.model.health import Health
+    from dibs.model.hints import HintSource
+    from dibs.model.holder import Holder
+    from dibs.model.location import Location
+    from dibs.model.outputs import KeptOutput, Output
+    from dibs.model.pauses import Pause
+    from dibs.model.process import Process
+    from dibs.model.questions import Question
+    from dibs.model.rates import Rates
+    from dibs.model.settings import Settings
+    from dibs.model.snapshot import Snapshot
+    from dibs.model.task import Task
+    from dibs.model.undoing import LastActs
+    from dibs.model.waiters import Waiter
+    from dibs.protocols import Claim as Claim
+    from dibs.protocols import Presence, Retry
+    from dibs.working import Working, WorkLoop
 
 Found = TypeVar("Found")
 
 
-def open(path: str | os.PathLike[str], *, create: bool = False, read_only: bool = False) -> Board:
-    """The board in a directory; any directory of tasks is one.
+class Log(Protocol):
+    """What happened on a board. It is a record only; no decision depends on it.
 
-    With `create` the directory and its settings are made where they are missing. With `read_only`
-    whatever would change the board is refused with `ReadOnly`; only its clock is touched.
-    """
-    root = located(path)
-    if create and not read_only:
-        not_lost(root)
-        made(root)
-    store = Store(unwritten.Unwritten(root) if read_only else Disk(root), this_host())
-    store.begin = lambda: _may_begin(root)
-    store.copied = lambda: checkup_ids.note_copied(store)
-    try:
-        store.open()
-        if create:
-            store.ready()
-            if not store.look(TOML):
-                adding.make_whole(store, TOML, dump(Settings()))
-    except (BoardMissing, NotABoard) as error:
-        missing = isinstance(error, BoardMissing)
-        why = (lost.why(root) or lost.gone(root)) if missing else ""
-        raise type(error)(f"{root}: {why or error}") from None
-    return Board(store, root)
-
-
-def _may_begin(root: str) -> None:
-    """Refuse to make a board where none can work; asked once, before its first folder."""
-    if not os.path.lexists(os.path.join(root, ".dibs")):  # else it was begun before
-        not_lost(root)
-        refuse_sticky(root)
-
-
-def not_lost(root: str) -> None:
-    """Refuse to make an empty board beneath a mount that is missing."""
-    why = lost.why(root)
-    if why:
-        raise BoardMissing(f"{root}: {why}, or make one here anyway: `dibs init --unmounted`")
-
-
-class Board:
-    """A directory of tasks and locks, each with at most one owner.
-
-    A claim is given and taken by its exact name, `<id>.<stamp>.<claim>`; nothing else of how a
-    task is stored is promised. Every error is a `dibs.DibsError`.
+    >>> [event.verb for event in board.log.of("build")]
+    ['add']
     """
 
-    def __init__(self, store: Store, path: str) -> None:
-        self._store = store
-        self.path = path
-        self._queue = Queue(store)
-        self._sweeper: sweeper.Sweeper | None = None
-        self._swept = 0
+    def note(self, verb: str, text: str, by: str = "") -> None:
+        """Write a line about no single task, such as the summary of a bulk act; never raises.
+
+        >>> board.log.note("report", "the nightly run begins")
+        """
+
+    def end(self) -> Cursor:
+        """A cursor at the current end of the log.
+
+        >>> cursor = board.log.end()
+        >>> board.log.since(cursor)[0]
+        []
+        """
+
+    def since(self, cursor: Cursor | None = None) -> tuple[list[Event], Cursor]:
+        """The events after a cursor (None: all), and the cursor for the next call.
+
+        >>> events, cursor = board.log.since()
+        >>> sorted(event.id for event in events)
+        ['build', 'deploy']
+        """
+
+    def of(self, ident: str, most: int | None = None) -> list[Event]:
+        """The events of one id, at most the last `most`, without intents whose outcome is known.
+
+        >>> [event.verb for event in board.log.of("build")]
+        ['add']
+        """
+
+    def oldest_first(
+        self, ident: str | None = None, until: Cursor | None = None
+    ) -> Iterator[Event]:
+        """A stream of all events, or of one id's; with `until` only those before that cursor.
+
+        >>> [event.id for event in board.log.oldest_first()]
+        ['build', 'deploy']
+        """
+
+    def newest_first(
+        self,
+        ident: str | None = None,
+        verbs: Collection[str] = (),
+        until: Cursor | None = None,
+    ) -> Iterator[Event]:
+        """The same in reverse; with `verbs` only events of these verbs.
+
+        >>> [event.id for event in board.log.newest_first()]
+        ['deploy', 'build']
+        """
+
+    def rates(self, since: float, *, owners: bool = False) -> Rates:
+        """The counts of events since a time, by kind and second; on request also by owner.
+
+        >>> isinstance(board.log.rates(0.0), dibs.Rates)
+        True
+        """
+
+    def totals(self) -> dict[str, int]:
+        """How many events of each kind were ever logged, also in parts that were removed since.
+
+        It remembers on the board how far it has counted, if it may write there.
+
+        >>> board.log.totals()["adds"]
+        2
+        """
+
+    def omitted(self) -> list[str]:
+        """One line for each part of the log that is too long to be read.
+
+        >>> board.log.omitted()
+        []
+        """
+
+
+class Board(Protocol):
+    """A board of tasks and locks, each with at most one owner.
+
+    A claim is identified by its exact name, `<id>.<stamp>.<claim>`; callers must not rely on any
+    other detail of the storage. Every error is a `dibs.DibsError`.
+
+    >>> board = dibs.open("tasks")
+    >>> board.add("report-7", b"what to do", priority=9).state
+    'available'
+    >>> with board.working(owner="web-3") as claim:
+    ...     claim.id
+    'report-7'
+    """
+
+    @property
+    def location(self) -> Location:
+        """Where the board is, for display and for command lines.
+
+        >>> board.location.where == os.path.abspath("tasks")
+        True
+        """
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """The optional features that this board has.
+
+        >>> dibs.Capability.CHECK in board.capabilities
+        True
+        """
 
     @property
     def settings(self) -> Settings:
-        return self._store.settings
+        """The settings of the board, defaults included.
+
+        >>> board.settings.ttl
+        120
+        """
 
     @property
     def host(self) -> Host:
-        return self._store.host
+        """This machine, as claims made here record it.
+
+        >>> board.host.name == dibs.this_host().name
+        True
+        """
 
     @property
-    def journal(self) -> Journal:
-        """What happened: read it, follow it, or ask for one id."""
-        return self._store.journal
+    def log(self) -> Log:
+        """The log of what happened on the board.
 
-    @property
-    def begun(self) -> bool:
-        """Whether this is a board already; False in a directory where nothing was done yet."""
-        return self._store.marked
+        >>> board.log.of("build")[-1].verb
+        'add'
+        """
+
+    def require_mounted(self) -> None:
+        """Raise `BoardMissing` if there is no board because its mount is missing.
+
+        >>> board.require_mounted()
+        """
 
     # The producer
 
-    def add(self, ident: str, payload: bytes | IO[bytes] = b"", *, priority: int = 5) -> Task:
-        """Put a task on the board; `Exists` when the id is or was there.
+    def add(
+        self,
+        ident: str,
+        payload: bytes | IO[bytes] = b"",
+        *,
+        priority: int = 5,
+        start_in: float = 0.0,
+        start_at: float | None = None,
+    ) -> Task:
+        """Add a task; `Exists` if the id is or was on the board.
 
-        A payload of any length is given as a file that was opened for reading bytes.
+        Give a long payload as a binary file that is open for reading. With `start_in` (seconds) or
+        `start_at` (unix seconds on the board's clock) no worker claims it before.
+
+        >>> board.add("report-7", b"what to do", priority=9).name
+        'report-7.f0p9.available'
         """
-        return adding.add(self._store, ident, payload, priority)
+
+    def room(self, most: int, seconds: float = 0.0) -> bool:
+        """Whether at most `most` tasks are available or start later, now or within `seconds`.
+
+        >>> board.room(10)
+        True
+        """
 
     # The worker
 
@@ -169,29 +226,118 @@ class Board:
         metadata: str = "",
         process: Process | int | None = None,
     ) -> Claim | None:
-        """Take the next task, or that one; None when nothing waits, `Held` when somebody has it.
+        """Claim the next task, or the one named; None if none is available, `Held` if claimed.
 
-        A task that cannot be claimed is passed over; named, it is `Unclaimable` and says why.
+        `Paused` while claims are paused on this host. A task that cannot be claimed is passed over;
+        if it is named, `Unclaimable` says why. A named task that starts later raises `NotDue`, one
+        that waits for an answer `Asked`.
 
-        `process` is the process that holds the claim, such as `os.getpid()`: its end gives the
-        claim back at once.
+        `process` is the process that holds the claim, such as `os.getpid()`: the claim is requeued
+        as soon as that process has exited.
+
+        >>> board.claim(owner="web-3", process=os.getpid()).id
+        'build'
         """
-        terms = Terms(self._store, owner, ttl, metadata, process)
-        self._store.ready()
-        if ident is not None:
-            return self._claim_one(ident, terms)
-        swept = self._store.port.boottime() >= self._swept
-        if swept:
-            self._sweep()
-        claim = self._claim_next(terms)
-        if claim is None and not swept and self._sweep():
-            self._queue.refill()
-            claim = self._claim_next(terms)
-        return claim
+
+    def working(
+        self,
+        ident: str | None = None,
+        *,
+        owner: str | None = None,
+        ttl: float | None = None,
+        metadata: str = "",
+        process: Process | int | None = None,
+        wait: float = 0.0,
+    ) -> Working:
+        """A `with` block that claims the next task, or the one named, keeps it, and ends it.
+
+        Heartbeats are sent in the background. Leaving the block is done, an exception is fail, and
+        `KeyboardInterrupt` or a cancellation releases; see `KeptClaim`. If nothing can be claimed
+        within `wait` seconds, `NothingToClaim`, `Held` or `Paused` is raised. This process is the
+        holder, unless another is given: when it has exited, the task is requeued at once.
+
+        >>> with board.working(owner="web-3", wait=60) as claim:
+        ...     claim.note("step 1 of 2")
+        ...     claim.check()  # raises Lost as soon as the claim is lost
+        """
+
+    @overload
+    def work(
+        self,
+        *,
+        owner: str | None = ...,
+        ttl: float | None = ...,
+        metadata: str = ...,
+        process: Process | int | None = ...,
+        wait: float = ...,
+        breaker: int = ...,
+        stop: ThreadEvent | None = ...,
+    ) -> WorkLoop: ...
+    @overload
+    def work(
+        self,
+        handler: Callable[[KeptClaim], object],
+        *,
+        concurrency: int = ...,
+        owner: str | None = ...,
+        ttl: float | None = ...,
+        metadata: str = ...,
+        process: Process | int | None = ...,
+        wait: float = ...,
+        breaker: int = ...,
+        stop: ThreadEvent | None = ...,
+    ) -> int: ...
+    def work(
+        self,
+        handler: Callable[[KeptClaim], object] | None = None,
+        *,
+        concurrency: int = 1,
+        owner: str | None = None,
+        ttl: float | None = None,
+        metadata: str = "",
+        process: Process | int | None = None,
+        wait: float = 0.0,
+        breaker: int = 5,
+        stop: ThreadEvent | None = None,
+    ) -> WorkLoop | int:
+        """One task after another, until none is available for `wait` seconds or `stop` is set.
+
+        Without a handler it is a `for` loop, see `WorkLoop`. With one it calls the handler for up
+        to `concurrency` tasks at a time, each in a thread, and returns how many were done; an
+        exception of a handler fails its task, and the others go on. As `dibs run --loop`, it waits
+        for the end of a pause, and after `breaker` failures in a row it waits; 0 is never.
+
+        >>> for claim in board.work(owner="web-3"):
+        ...     claim.note("building")
+        >>> board.work(lambda claim: claim.note("building"), concurrency=4)
+        0
+        """
+
+    def lock(
+        self,
+        ident: str,
+        *,
+        slots: int = 1,
+        owner: str | None = None,
+        ttl: float | None = None,
+        metadata: str = "",
+        wait: float = 0.0,
+    ) -> Working:
+        """A `with` block that acquires a lock, keeps it, and releases it.
+
+        `Held` is raised if another worker has it for longer than `wait` seconds. Two threads of one
+        process exclude each other like two processes.
+
+        >>> with board.lock("nightly", wait=30) as lock:
+        ...     lock.check()
+        """
 
     def attach(self, name: str) -> Claim:
-        """The claim or lease of that exact name, made by this process or another."""
-        return attach(self._store, name)
+        """The claim with that exact name, on a task or lock, made by any process.
+
+        >>> board.attach(claim.name).done().state
+        'done'
+        """
 
     def resume(
         self,
@@ -203,300 +349,633 @@ class Board:
         metadata: str | None = None,
         process: Process | int | None = None,
     ) -> Claim:
-        """Take one's own claim or lease anew; the old self is void from then on.
+        """Claim your own task or lock again after a restart; the old claim is revoked.
 
-        It keeps its ttl and its metadata, unless others are given.
+        The claim keeps its ttl and metadata unless new ones are given.
+
+        >>> board.resume("build", owner="web-3", name=claim.name).fence
+        2
         """
-        terms = Terms(self._store, owner, ttl, metadata, process)
-        return locks.resume(self._store, ident, terms, name)
 
-    # Named leases
+    # Locks
 
     def acquire(
         self,
         ident: str,
         *,
+        slots: int = 1,
         lease: str = "",
         owner: str | None = None,
         ttl: float | None = None,
         metadata: str = "",
         process: Process | int | None = None,
+        wait: float = 0.0,
     ) -> Claim:
-        """Get a lock by its name, made on first use; `Held` when somebody has it."""
-        terms = Terms(self._store, owner, ttl, metadata, process)
-        return locks.acquire(self._store, ident, terms, lease)
+        """Acquire a lock, which is created on first use; `Held` if another worker has it.
 
-    def status(self, ident: str) -> locks.Status:
-        """Who holds a lock and for how long; an unknown name is free."""
-        return locks.status(self._store, ident)
+        With `wait` it waits for so many seconds until the lock is free.
+        With `slots` at most so many workers have it at a time, each its own slot. Where callers
+        give a lower number, the slots above it are not acquired again.
 
-    # The janitor
+        >>> lock = board.acquire("nightly", owner="web-3", wait=30)
+        >>> lock.release().state
+        'free'
+        """
 
-    def reap(self) -> janitor.Reaped:
-        """Give back every claim whose owner is dead or silent past its ttl."""
-        return janitor.reap(self._store)
+    def status(self, ident: str) -> LockStatus:
+        """Who holds a lock, and for how long; an unknown name is free.
+
+        >>> lock = board.acquire("nightly", owner="web-3")
+        >>> board.status("nightly").owner
+        'web-3'
+        """
+
+    # Following
+
+    def watch(self, report: Callable[[Delta], object], hints: HintSource | None = None) -> Watch:
+        """Follow the board from now on; `report` receives each `Delta` in another thread.
+
+        >>> seen = queue.Queue()
+        >>> watch = board.watch(seen.put)
+        >>> delta = next(delta for delta in iter(seen.get, None) if delta.added)
+        >>> sorted(task.id for task in delta.added)
+        ['build', 'deploy']
+        >>> watch.stop(60)
+        True
+        """
+
+    # Waiting
+
+    def wait_for(
+        self,
+        attempt: Callable[[], Found | None],
+        seconds: float,
+        *,
+        presence: Presence | None = None,
+    ) -> Found | None:
+        """Try now and whenever the board may have changed; None when the time is up.
+
+        An attempt that raises `Held` or `Paused` is repeated too; when the time is up, the last one
+        is raised. With a `presence`, others see from the third second on that this worker waits.
+
+        >>> board.wait_for(board.claim, 5).id
+        'build'
+        """
+
+    def presence(self, owner: str | None = None) -> Presence:
+        """The presence of a worker that is about to wait for tasks, for `wait_for`.
+
+        >>> presence = board.presence("web-3")
+        >>> presence.keep()
+        >>> presence.end()
+        """
+
+    def waiters(self) -> tuple[Waiter, ...]:
+        """The workers that wait for tasks now.
+
+        >>> board.waiters()
+        ()
+        """
+
+    def pause(self, seconds: float) -> None:
+        """Sleep until the board may have changed, for about a second at most.
+
+        >>> board.pause(0.1)
+        """
+
+    def wait_ended(
+        self,
+        tasks: Iterable[Task],
+        seconds: float = float("inf"),
+        ended: Callable[[Task], object] | None = None,
+    ) -> list[Task | None]:
+        """Wait until these tasks are done or failed, or the time is up; what each is now.
+
+        `ended` receives each task as soon as it has ended. None stands for a task that is gone
+        and of which the log does not say how it ended.
+
+        >>> _ = claim.done()
+        >>> [task.state for task in board.wait_ended(board.find("build"), 5)]
+        ['done']
+        """
+
+    def retry(self) -> Retry:
+        """A `Retry` for a caller that does other work while it waits.
+
+        >>> board.retry().due()
+        True
+        """
+
+    # Upkeep
+
+    def reap(self) -> Reaped:
+        """Requeue every claim whose holder has exited or whose lease has expired.
+
+        Later tasks that are due become available.
+
+        >>> board.reap().tasks
+        ()
+        """
 
     def check(self) -> list[Finding]:
-        """Everything half done, doubled, foul or nobody's."""
-        from dibs import litter
-        from dibs.probing import trial
+        """Everything incomplete, duplicate, invalid or unknown (`Capability.CHECK`).
 
-        store = self._store
-        return [
-            *checkup.check(store),
-            *litter.findings(store, self.path),
-            *trial.findings(store, self.path),
-        ]
-
-    def repair(self, mended: Callable[[Finding], None] | None = None) -> list[Finding]:
-        """Mend what can be mended; returns what a person must decide.
-
-        `mended` is called with each finding that was mended.
+        >>> board.check()
+        []
         """
-        return checkup.repair(self._store, self.check(), mended)
+
+    def repair(self, repaired: Callable[[Finding], None] | None = None) -> list[Finding]:
+        """Repair what can be repaired; returns what a person must decide (`Capability.CHECK`).
+
+        `repaired` receives each finding that was repaired.
+
+        >>> board.repair()
+        []
+        """
+
+    def probe(self, peer: str = "") -> Iterator[Ability]:
+        """Test what the storage can do (`Capability.PROBE`).
+
+        `peer` is another path to the same directory, as another host would use it.
+
+        >>> any(found.ability == "rename" for found in board.probe())
+        True
+        """
 
     def forget(self, ident: str) -> None:
-        """Free the id of a task that is gone, so that it can be added again."""
-        forgetting.forget(self._store, ident)
+        """Free the id of a removed task, so that it can be added again.
+
+        >>> task = claim.done()
+        >>> _ = board.purge(0)
+        >>> board.forget("build")
+        >>> board.add("build").state
+        'available'
+        """
 
     def forget_each(self, idents: Iterable[str]) -> list[tuple[str, DibsError | None]]:
-        """Free many ids that are gone: each with None, or with what keeps it from being freed."""
-        return forgetting.forget_each(self._store, idents)
+        """Free many ids; returns each with None, or with the error that prevented it.
 
-    def purge(self, older_than: float = 0.0) -> int:
-        """Remove the payloads of tasks that were done so many seconds ago; returns how many."""
-        return acts.purge(self._store, older_than)
+        >>> task = claim.done()
+        >>> _ = board.purge(0)
+        >>> board.forget_each(["build"])
+        [('build', None)]
+        """
+
+    def purge(self, older_than: float) -> int:
+        """Remove tasks that were done `older_than` seconds ago or earlier; returns how many.
+
+        >>> task = claim.done()
+        >>> board.purge(0)
+        1
+        """
 
     # The operator: each act takes the exact name that was seen
 
     def force_release(self, name: str, reason: str, *, by: str = "") -> Task:
-        """Take a claim or lease from its holder; no attempt is counted."""
-        return acts.force_release(self._store, name, reason, by)
+        """Take a claim or lock from its holder; no attempt is counted.
+
+        >>> board.force_release(claim.name, "stuck", by="ada").state
+        'available'
+        """
 
     def reap_claim(self, name: str, reason: str = "", *, by: str = "", asked: bool = True) -> Task:
-        """Give back exactly this claim or lease, if its owner is dead or silent past its ttl.
+        """Requeue exactly this claim, if its holder has exited or its lease has expired.
 
-        A janitor that does this on its own says that nobody `asked`: then it is no operator's act.
+        `asked` is False for a janitor: the log then does not count it as an operator's act.
+
+        >>> try:
+        ...     board.reap_claim(claim.name)
+        ... except dibs.Refused as refused:
+        ...     board.find("build")[0].state
+        'claimed'
         """
-        return acts.reap_claim(self._store, name, reason, by, asked=asked)
 
-    def resolve(self, text: str) -> list[lists.Resolved]:
-        """The failed or done task that each line of a list means, by exact name or by id."""
-        return lists.resolve(self._store, text)
+    def resolve(self, text: str) -> list[Resolved]:
+        """The task that each line of a list means, by exact name or id, if it can be requeued.
+
+        >>> [found.name for found in board.resolve("build.available\\n")]
+        ['build.available']
+        """
 
     def requeue(
         self, name: str, reason: str = "", *, by: str = "", keep_attempts: bool = False
     ) -> Task:
-        """Let a failed or finished task wait again."""
-        return acts.requeue(self._store, name, reason, by, keep_attempts=keep_attempts)
+        """Make a failed or done task available again, or a later or asked one at once.
+
+        >>> task = board.park("build.available", "not now")
+        >>> board.requeue(task.name).state
+        'available'
+        """
 
     def requeueable(self, name: str) -> Task:
-        """The failed or finished task of that name, as it is seen now; raises what is refused."""
-        return acts.seen(self._store, name, FAILED, DONE)
+        """The task of that name, if `requeue` may take it; raises what that would raise now.
+
+        >>> task = board.park("build.available", "not now")
+        >>> board.requeueable(task.name).state
+        'failed'
+        """
 
     def park(self, name: str, reason: str, *, by: str = "") -> Task:
-        """Set a waiting or claimed task apart in `failed`."""
-        return acts.park(self._store, name, reason, by)
+        """Move a waiting, claimed or asked task to `failed`, where no worker claims it.
+
+        >>> board.park("build.available", "not now").state
+        'failed'
+        """
+
+    def answer(self, name: str, text: str, *, by: str = "") -> Task:
+        """Answer the question of an asked task, which makes it available.
+
+        Every later claim of the task has the question and the answer.
+
+        >>> task = claim.ask("which branch?")
+        >>> board.answer(task.name, "main", by="ada").state
+        'available'
+        """
+
+    def prioritize(self, name: str, priority: int, *, by: str = "") -> Task:
+        """Change the priority of an available or later task: 0 to 9, 9 first.
+
+        >>> board.prioritize("build.available", 9).priority
+        9
+        """
+
+    def prioritise(self, name: str, priority: int, *, by: str = "") -> Task:
+        """The same as `prioritize`, as on the command line.
+
+        >>> board.prioritise("build.available", 9).priority
+        9
+        """
 
     def undo_steps(self, ident: str | None = None) -> Iterator[tuple[Event, ...]]:
-        """The acts that are not undone yet, or those on that id, the newest first.
+        """The acts that are not undone yet, on all ids or one, newest first.
 
-        Each step is one act, or all of an act on many.
+        Each step is one act, or all acts of a bulk act.
+
+        >>> _ = board.prioritize("build.available", 9)
+        >>> [event.verb for event in next(board.undo_steps("build"))]
+        ['prioritize']
         """
-        return undoing.undo_steps(self._store.journal, ident)
 
     def not_undoable(self, event: Event, now: Iterable[Task] | None = None) -> str:
-        """Why that act cannot be undone; empty where it can. `now` are the tasks of its id."""
-        return acts.not_undoable(event, self.find(event.id) if now is None else now)
+        """Why an act cannot be undone; empty if it can. `now` are the tasks of its id.
+
+        >>> _ = board.prioritize("build.available", 9)
+        >>> board.not_undoable(board.log.of("build")[-1])
+        ''
+        """
 
     def undoable(self, what: str | Event | None = None) -> Event | None:
-        """The last act, or the last on that id, if its `dst` can become its `src` again.
+        """The last act, on any id or a given one, if it can be undone.
 
-        None when there is none to take back; `Changed` says why this one cannot be.
+        None if there is no act to undo; `Changed` says why this one cannot be.
+
+        >>> _ = board.prioritize("build.available", 9)
+        >>> board.undoable("build").verb
+        'prioritize'
         """
-        return acts.undoable(self._store, what)
 
-    def last_acts(self, idents: Iterable[str]) -> undoing.LastActs:
-        """What `undo` needs of the journal for many of these ids, read once for all of them."""
-        return undoing.LastActs(self._store.journal, idents)
+    def last_acts(self, idents: Iterable[str]) -> LastActs:
+        """What `undo` needs from the log for these ids, read once for all of them.
+
+        >>> _ = board.prioritize("build.available", 9)
+        >>> board.undo("build", last=board.last_acts(["build"])).priority
+        5
+        """
 
     def undo(
         self,
         what: str | Event | None = None,
         *,
         by: str = "",
-        last: undoing.LastActs | None = None,
-    ) -> Task:
-        """Take back the last act, or the last on that id, or exactly that one, if it can be."""
-        return acts.undo(self._store, what, by, last)
+        last: LastActs | None = None,
+    ) -> Task | None:
+        """Undo the last act, the last on a given id, or a given act, if it can be undone.
 
-    def reprioritise(self, name: str, priority: int, *, by: str = "") -> Task:
-        """Give a waiting task another place in the queue: 0 to 9, 9 first."""
-        return acts.reprioritise(self._store, name, priority, by)
+        Returns None for an act on the board itself: a pause ends, or is in force again.
+
+        >>> _ = board.prioritize("build.available", 9)
+        >>> board.undo("build").priority
+        5
+        """
+
+    # Pauses
+
+    def pause_claims(
+        self,
+        reason: str,
+        *,
+        host: str = "",
+        seconds: float | None = None,
+        locks: bool = False,
+        by: str = "",
+    ) -> tuple[Pause, tuple[Task, ...]]:
+        """Stop new claims, and list the claims and locks that are held; no caller gets another.
+
+        Holders go on. `host` is a name or a pattern such as `web-*`: only workers there are
+        stopped. With `locks` no lock is acquired either. It ends after `seconds`, or by
+        `resume_claims`.
+
+        >>> pause, holders = board.pause_claims("deploy at noon", host="web-*", seconds=3600)
+        >>> pause.reason
+        'deploy at noon'
+        """
+
+    def resume_claims(self, names: Iterable[str], *, by: str = "") -> tuple[Pause, ...]:
+        """End exactly these pauses, by their names; returns those that this call has ended.
+
+        >>> pause, holders = board.pause_claims("deploy at noon")
+        >>> board.resume_claims([pause.name]) == (pause,)
+        True
+        """
+
+    def pauses(self) -> tuple[Pause, ...]:
+        """The pauses that are in force, in the order in which they were made.
+
+        >>> board.pauses()
+        ()
+        """
 
     # The reader
 
-    def view(self, *, ended: bool = True) -> View:
-        """A picture of the board that can be kept true at the cost of what changes.
-
-        Without `ended` it leaves out what is done, failed or a free lock: one listing.
-        """
-        return view.View(self._store, ended=ended)
-
     def snapshot(self, *, ended: bool = True) -> Snapshot:
-        """The whole board now."""
-        whole = self.view(ended=ended)
-        whole.scan()
-        return whole.snapshot()
+        """The complete board now; without `ended` it omits done, failed and free ones.
+
+        >>> board.snapshot(ended=False).counts()["available"]
+        2
+        """
 
     def count_apart(self) -> dict[str, int]:
-        """How many are done, failed and free, which a snapshot without the ended leaves out."""
-        return view.count_apart(self._store)
+        """The numbers of done, failed and free, which a snapshot without `ended` omits.
+
+        >>> board.count_apart()["done"]
+        0
+        """
 
     def entries(
         self, snapshot: Snapshot | None = None, states: Container[str] | None = None
     ) -> list[Entry]:
-        """Every task and lock as a row with its ages; one look for each that nobody holds.
+        """Every task and lock as a row with its ages; `states` limits which are read.
 
-        With `states` only what may be in one of these.
+        >>> sorted(entry.id for entry in board.entries())
+        ['build', 'deploy']
         """
-        seen = snapshot if snapshot is not None else self.snapshot()
-        return entries.entries(self._store, seen, states)
 
     def entries_of(self, tasks: Iterable[Task]) -> list[Entry]:
-        """The rows of a few tasks, looked up now."""
-        return entries.entries_of(self._store, tasks)
+        """The current rows of a few tasks.
+
+        >>> [entry.state for entry in board.entries_of(board.find("build"))]
+        ['available']
+        """
+
+    def claims_with(self, key: str, value: str) -> list[Entry]:
+        """The rows of the claims and locks whose metadata has this value of a key.
+
+        It costs one look at the record of each claim, however many other tasks there are.
+
+        >>> board.claims_with("session", "none-has-this")
+        []
+        """
 
     def find(self, ident: str) -> tuple[Task, ...]:
-        """Every name that carries an id, in any state; empty for an unknown one."""
-        return self._store.find(ident)
+        """Every task and lock with that id, in any state; empty for an unknown id.
 
-    def facts(self, task: Task) -> Facts | None:
-        """All that the disk says of one claim; None when its name is gone."""
-        return facts_of(self._store, task)
+        >>> [task.state for task in board.find("build")]
+        ['available']
+        """
 
-    def judge(self, facts: Facts) -> Verdict:
-        """Whether a claim's holder is dead, expired, alive, or nobody can tell."""
-        now, exact = self._store.clock.now_or_newest(facts.beat)
-        return evidence.judge(self._store, facts, now, exact=exact)
+    def why_missing(self, ident: str) -> str:
+        """One line for an id that `find` does not find: why, and what to do.
 
-    def trust(self, other: Board) -> None:
-        """Vouch for the clock as far as another object of this process can, which watched it."""
-        self._store.clock.trust(other._store.clock)
+        >>> "no-such-task" in board.why_missing("no-such-task")
+        True
+        """
+
+    def holder(self, task: Task) -> Holder | None:
+        """The holder of one claim; None if its name is gone.
+
+        >>> board.holder(claim.task).owner
+        'web-3'
+        """
 
     def evidence(
-        self, task: Task, others: Iterable[Facts] = (), cadence: float | None = None
+        self, task: Task, others: Iterable[Holder] = (), cadence: float | None = None
     ) -> Evidence:
         """The verdict on a claim with its proofs; `others` are claims that may share its host.
 
-        `cadence`: the usual seconds between two of its beats, where the caller has watched them.
+        `cadence` is the usual time between its heartbeats in seconds, if the caller observed it.
+
+        >>> board.evidence(claim.task).verdict in dibs.Verdict
+        True
         """
-        return evidence.weigh(self._store, task, others, cadence)
+
+    def questions(self, task: Task) -> tuple[Question, ...]:
+        """The questions that were asked about a task, oldest first, with their answers.
+
+        >>> task = claim.ask("which branch?")
+        >>> [question.text for question in board.questions(task)]
+        ['which branch?']
+        """
+
+    def outputs(self, ident: str) -> list[KeptOutput]:
+        """The claims of an id whose output was kept, oldest first.
+
+        >>> claim.keep_output(65_536).keep(b"compiling\\n", 0)
+        >>> len(board.outputs("build"))
+        1
+        """
+
+    def output(self, claim: str, since: int = 0, last: int = 1 << 30) -> Output | None:
+        """What was kept of the output of a claim from an offset on; None if none was kept.
+
+        At most the last `last` bytes are read.
+
+        >>> claim.keep_output(65_536).keep(b"compiling\\n", 0)
+        >>> board.output(claim.name).end
+        10
+        """
+
+    def result(self, task: Task) -> bytes | None:
+        """The result with which a task was done; None if it has none.
+
+        >>> board.result(claim.done(b"42"))
+        b'42'
+        """
 
     def payload(self, task: Task, limit: int = 1 << 20) -> bytes:
-        """The beginning of a task's payload; never follows a link or opens what is no file."""
-        try:
-            return self._store.port.read(task.name, limit)[0]
-        except FileNotFoundError:
-            raise self._store.changed(task.name, task.id, "nothing was read") from None
-        except OSError as error:
-            raise storage_error(error) from error
+        """The beginning of a payload; never follows a link or opens a device.
 
-    def history(self, ident: str, most: int | None = None) -> list[Event]:
-        """What the journal tells of one id, or the last of it, without answered intents."""
-        if most is None:
-            return unanswered(self._store.journal.read(ident))
-        return last(self._store.journal.newest_first(ident), most)
-
-    # Waiting
-
-    def wait_for(self, attempt: Callable[[], Found | None], seconds: float) -> Found | None:
-        """Try now and whenever the board may have changed; None when the time is up.
-
-        An attempt that is `Held` is tried again too; the last one is raised when the time is up.
+        >>> board.payload(board.find("build")[0])
+        b'what to do'
         """
-        return waiting.wait_for(self._store, attempt, seconds)
 
-    def pause(self, seconds: float) -> None:
-        """Sleep until the board may have changed, about a second at the most."""
-        waiting.pause(self._store, seconds)
 
-    def room(self, most: int, seconds: float = 0.0) -> bool:
-        """Whether at most so many tasks wait, now or before the time is up."""
+class Watch(Protocol):
+    """Follows the board at one place, also while it is missing or replaced.
 
-        def attempt() -> bool | None:
-            listed = self._store.listing()
-            return sum(name.endswith(f".{AVAILABLE}") for name in listed) <= most or None
+    `report` first receives the complete board and then each change, in order. It is called in the
+    watch's own thread, which waits for it.
 
-        return bool(self.wait_for(attempt, seconds))
+    >>> first = threading.Event()
+    >>> watch = board.watch(lambda delta: first.set())
+    >>> first.wait(60) and watch.stop(60)
+    True
+    """
 
-    def _claim_next(self, terms: Terms) -> Claim | None:
-        """The first task that can be had: one that cannot is passed over, whatever its trouble.
+    @property
+    def health(self) -> Health:
+        """The health of the watch now; `report` is also called when it changes.
 
-        Nothing waits where all that is left are tasks that nobody can claim; trouble that may be
-        the disk's is raised, but only where it leaves nothing else to claim.
+        >>> watch = board.watch(lambda delta: None)
+        >>> watch.health.trouble
+        >>> watch.stop(60)
+        True
         """
-        boottime, queue = self._store.port.boottime, self._queue
-        until, trouble = boottime() + PATIENCE, None
-        for task in queue:
-            try:
-                claim = take(self._store, task, terms, patience=PATIENCE // 10)
-            except Unclaimable:
-                queue.passed(task)
-            except (StorageError, Uncertain) as error:
-                if error.name != task.name or boottime() >= until:
-                    raise
-                trouble = trouble or error
-                queue.passed(task)
-            else:
-                if claim is not None:
-                    return claim
-                queue.lost(task)
-        if trouble is not None:
-            raise trouble
-        return None
 
-    def _claim_one(self, ident: str, terms: Terms) -> Claim:
-        store = self._store
-        reaped, start = False, store.port.boottime()
-        while True:
-            store.hesitate(ident, start)
-            found = list(store.find(ident, ended=False) or store.find(ident, ended=False))
-            if not found:  # twice: a listing can miss what is renamed meanwhile
-                ended = store.find(ident)
-                if ended and ended[0].kind == "lock":
-                    raise BadName(f"{ident!a} is a lock: acquire it")
-                what = f"is {ended[0].state}" if ended else "is not on this board"
-                raise UnknownId(f"{ident!a} {what}: `dibs ls` shows what there is")
-            task = locks.only(ident, found)
-            if task.kind == "lock":
-                raise BadName(f"{ident!a} is a lock: acquire it")
-            if task.state == AVAILABLE:
-                claim = take(store, task, terms)
-                if claim is not None:
-                    return claim
-                continue
-            facts = facts_of(store, task)
-            if facts is None:
-                continue
-            if not reaped:
-                reaped = True
-                janitor.reap(store, ident)
-                continue
-            raise locks.held_by(store, facts)
+    def ask_since(self, names: Iterable[str]) -> None:
+        """Look up since when these tasks are available, or when they ended, and report it.
 
-    def _sweep(self) -> bool:
-        """Reap now and then while claiming: an expired claim is as takeable as a waiting task.
-
-        The first time at the cost of all claims; who goes on claiming pays for what changed.
+        >>> watch = board.watch(lambda delta: None)
+        >>> watch.ask_since(["build.available"])
+        >>> watch.stop(60)
+        True
         """
-        port = self._store.port
-        start = port.boottime()
-        if not self._swept:
-            reaped = bool(janitor.reap(self._store).given_back)
-        else:
-            self._sweeper = self._sweeper or sweeper.Sweeper(self._store)
-            reaped = self._sweeper.sweep()
-        spent = port.boottime() - start
-        self._swept = start + max(int(self.settings.ttl / 4 * 1e9), 20 * spent)
-        return reaped
+
+    def refresh(self) -> None:
+        """Read the complete board again now.
+
+        >>> watch = board.watch(lambda delta: None)
+        >>> watch.refresh()
+        >>> watch.stop(60)
+        True
+        """
+
+    def open(self, *, read_only: bool = False) -> Board:
+        """Open the board for the calling thread; it trusts the clock as far as the watch does.
+
+        >>> watch = board.watch(lambda delta: None)
+        >>> watch.open().find("build")[0].state
+        'available'
+        >>> watch.stop(60)
+        True
+        """
+
+    def stop(self, wait: float = 0.0) -> bool:
+        """Stop, and wait for that; False if the storage has not answered within `wait` seconds.
+
+        >>> watch = board.watch(lambda delta: None)
+        >>> watch.stop(60)
+        True
+        """
+
+
+class Engine(Protocol):
+    """Keeps boards in one kind of place."""
+
+    def locate(self, where: str | os.PathLike[str]) -> Location:
+        """The location of that place; the board is not looked at."""
+
+    def open(self, where: str | os.PathLike[str], *, create: bool, read_only: bool) -> Board:
+        """Open the board at that place."""
+
+    def initialize(self, where: str, *, unmounted: bool) -> tuple[Board, str]:
+        """Create a board, or open the one there; the text says why not to use it, or is empty."""
+
+    def watch(
+        self,
+        where: str,
+        report: Callable[[Delta], object],
+        hints: HintSource | None,
+        *,
+        poll: float,
+        read_only: bool,
+    ) -> Watch:
+        """Follow the board at that place from now on, or as soon as there is one."""
+
+    def upgrade(self, where: str) -> bool:
+        """Upgrade a board to today's format; False if it has that already."""
+
+
+FORMS = "give the path of a directory"
+_LATER = ("postgresql", "postgres", "http", "https")
+"""Schemes of engines that are planned for later versions."""
+
+
+def engine_of(where: str | os.PathLike[str]) -> Engine:
+    """The engine for a place, chosen only by the form of the text."""
+    scheme = match_scheme(where) if isinstance(where, str) else None
+    if scheme is None:
+        from dibs.files.engine import FilesEngine
+
+        return FilesEngine()
+    found = scheme[1].lower()
+    if found in _LATER:
+        raise BadName(f"{found}:// boards are not part of this version of dibs: {FORMS}")
+    raise BadName(f"there are no {found}:// boards: {FORMS}")
+
+
+def locate(where: str | os.PathLike[str]) -> Location:
+    """The location of a board, in a form that means the same from any directory."""
+    return engine_of(where).locate(where)
+
+
+def open(
+    where: str | os.PathLike[str] | None = None, *, create: bool = False, read_only: bool = False
+) -> Board:
+    """Open the board at a place; any directory of tasks is one.
+
+    Without a place it is the board that the command line uses: `$DIBS_BOARD`, else the nearest
+    directory upwards that is a board or whose `dibs.toml` names one; `NoBoard` if there is none.
+
+    With `create` a missing directory and its settings are created. With `read_only` all changes
+    are refused with `ReadOnly`; only the board's clock is written.
+
+    >>> dibs.open("more-tasks", create=True).add("build").state
+    'available'
+    """
+    if where is None:
+        from dibs.where import find
+
+        where = find().where
+    return engine_of(where).open(where, create=create, read_only=read_only)
+
+
+def watch(
+    where: str | os.PathLike[str],
+    report: Callable[[Delta], object],
+    hints: HintSource | None = None,
+    *,
+    poll: float = 1.5,
+    read_only: bool = False,
+) -> Watch:
+    """Follow the board at a place from now on, even if there is none yet.
+
+    `report` receives each `Delta` in another thread. `hints` says which names may have changed;
+    without it the board is read every `poll` seconds. With `read_only` a missing clock of the
+    board is not created.
+
+    >>> seen = queue.Queue()
+    >>> watch = dibs.watch("tasks", seen.put)
+    >>> delta = next(delta for delta in iter(seen.get, None) if delta.added)
+    >>> sorted(task.id for task in delta.added)
+    ['build', 'deploy']
+    >>> watch.stop(60)
+    True
+    """
+    engine = engine_of(where)
+    place = engine.locate(where).where
+    return engine.watch(place, report, hints, poll=poll, read_only=read_only)
+
+
+def initialize(where: str | os.PathLike[str], *, unmounted: bool = False) -> tuple[Board, str]:
+    """Create a board, or open the one there; the text says why not to use it, or is empty.
+
+    With `unmounted` it is created even if the mount that should be there seems to be missing.
+    """
+    engine = engine_of(where)
+    return engine.initialize(engine.locate(where).where, unmounted=unmounted)
+
+
+def upgrade(where: str | os.PathLike[str]) -> bool:
+    """Upgrade a board to today's format; False if it has that already."""
+    engine = engine_of(where)
+    return engine.upgrade(engine.locate(where).where)

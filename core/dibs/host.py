@@ -1,73 +1,85 @@
-"""What this machine knows of itself: enough to say that a process is gone, never more."""
-
-from __future__ import annotations
+"""This machine: its identity, and whether a process on it has exited."""
 
 import os
+import sys
+import time
+from contextlib import suppress
 from functools import cache
 from typing import NamedTuple
 
-from dibs.errors import BadName, StorageError, short
+from dibs.model.errors import BadName, StorageError, short
+from dibs.model.process import Process
 
-
-class Process(NamedTuple):
-    """One process for all time: a pid alone may have been used again."""
-
-    host: str
-    boot: str
-    pidns: str
-    pid: int
-    start: int
+LINUX = sys.platform == "linux"
+"""Other systems have no `/proc` like this, and no pid namespaces: see `dibs.other_systems`."""
+_ONLY = "only"
+"""The pid namespace of a system that has just one."""
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class Host(NamedTuple):
-    """Where this code runs; the boot id makes boot-time clocks comparable."""
+    """The machine that this code runs on; equal boot ids share one boot-time clock.
+
+    >>> board.host == dibs.this_host()
+    True
+    """
 
     name: str
     boot: str
-    """The boot id and the time namespace; empty where the system does not show the boot id."""
+    """The boot id and the time namespace; empty if the system hides the boot id."""
     pidns: str
     user: str
     terminal: str = ""
 
     @property
     def tag(self) -> str:
-        """Names this boot's clock in files' names, whatever the host is called; empty if unknown.
+        """The name of this boot's clock in file names; empty if the boot id is unknown.
 
-        Containers of one kernel share that clock, each under a host name of its own.
+        It does not contain the host name, because containers of one kernel share the clock but
+        have different host names.
         """
         return "".join(c for c in self.boot if c.isalnum() and c.isascii())[:64]
 
     @property
     def signature(self) -> str:
-        """Who acts here, for the journal: `user@host`, and the terminal where there is one."""
+        """Who acts here, for the log: `user@host`, and the terminal if there is one."""
         return f"{self.user}@{self.name} {self.terminal}".rstrip()
 
     def process(self, pid: int) -> Process | None:
-        """That process as a claim's holder; None where it has ended or cannot be known here."""
+        """The identity of a running process; None if it has exited or cannot be seen here."""
         start = _start_time(pid) if self._sees() else None
         if start is None or start < 0:
             return None
         return Process(self.name, self.boot, self.pidns, pid, start)
 
     def holder(self, pid: Process | int) -> Process:
-        """That process as a claim's holder, or the reason why it cannot be one."""
+        """The identity of the process that holds a claim; raises an error if it cannot hold one."""
         if isinstance(pid, Process):
             return _checked(pid)
         if isinstance(pid, bool) or not isinstance(pid, int) or not 0 < pid < 2**31:
-            raise BadName(f"a process is named by its number, got {short(pid)}")
+            raise BadName(f"a pid must be 1 or higher, got {short(pid)}")
         if not self._sees():
-            raise StorageError(FOREIGN_PROC.format(what=f"process {pid} is looked up"))
+            raise StorageError(FOREIGN_PROC.format(what=f"cannot look up process {pid}"))
         found = self.process(pid)
         if found is not None:
             return found
         if _start_time(pid) is not None:
-            raise BadName(f"process {pid} has ended: give one that is running")
+            raise BadName(f"process {pid} has exited: give one that is running")
         if self.has_number(pid):
-            raise BadName(f"process {pid} is hidden from this user in /proc")
-        raise BadName(f"there is no process {pid} on this host")
+            where = "in /proc" if LINUX else "by ps"
+            raise BadName(f"process {pid} is hidden from this user {where}: give one of this user")
+        raise BadName(f"there is no process {pid} on this host: give one that is running")
+
+    def parent(self, pid: int) -> int:
+        """The pid of the process that started a process; 0 if it cannot be seen."""
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as file:
+                return int(file.read(4096).rpartition(b")")[2].split()[1])
+        except (OSError, IndexError, ValueError):
+            return 0
 
     def has_number(self, pid: int) -> bool:
-        """Whether a process has that number, be it a zombie or hidden from this user."""
+        """Whether any process has that pid, even a zombie or one hidden from this user."""
         try:
             os.kill(pid, 0)
         except ProcessLookupError:
@@ -77,39 +89,44 @@ class Host(NamedTuple):
         return True
 
     def gone(self, process: Process) -> bool | None:
-        """Whether the process has ended for sure; None where this host cannot know."""
+        """Whether the process has exited; None if this host cannot know."""
         if (process.host, process.boot, process.pidns) != (self.name, self.boot, self.pidns):
             return None
         if not process.boot or not 0 < process.pid < 2**31 or not self._sees():
             return None
-        if self.has_number(process.pid):  # /proc may hide other users' processes, this does not
+        if self.has_number(process.pid):  # unlike /proc, this shows all users' processes
             start = _start_time(process.pid)
             if start is None:
                 return None
             if start == process.start:
                 return False
-        return True if proc_is_own(self.pidns) else None  # it may have been mounted over
+        return (
+            True if proc_is_own(self.pidns) else None
+        )  # /proc may have been mounted over meanwhile
 
     def _sees(self) -> bool:
-        """Whether the numbers of processes mean here what they meant when this was read."""
+        """Whether pids still have the meaning that they had when this host was read."""
         return bool(self.pidns) and _proc_was_own(os.getpid(), self.pidns)
 
 
-FOREIGN_PROC = "{what} in /proc, which shows another pid namespace or is not mounted: mount it"
+FOREIGN_PROC = "{what}: /proc shows another pid namespace or is not mounted: mount it"
 
 
 def proc_is_own(pidns: str = "") -> bool:
-    """Whether `/proc` shows the pid namespace of this process, the given one if it is given.
+    """Whether `/proc` shows the pid namespace of this process, and the given one if any.
 
-    In another one every number is a different process: a live holder would be judged dead.
+    In another namespace every pid is a different process: a live holder would be judged dead.
+    A system without pid namespaces needs no `/proc` for that.
     """
+    if not LINUX:
+        return pidns in ("", _ONLY)
     try:
         if os.readlink("/proc/self") != str(os.getpid()):
             return False
         if pidns and os.readlink("/proc/self/ns/pid") != pidns:
             return False
         with open("/proc/self/status", "rb") as file:
-            # One number for each namespace from that of /proc down to our own.
+            # One number for each namespace, from that of /proc down to our own.
             numbers = [line.split()[1:] for line in file if line.startswith(b"NSpid:")]
     except OSError:
         return False
@@ -118,23 +135,41 @@ def proc_is_own(pidns: str = "") -> bool:
 
 @cache
 def _proc_was_own(pid: int, pidns: str) -> bool:
-    """The same, looked up once in each process: a child may be in another namespace."""
+    """The same, cached for each process, because a child may be in another namespace."""
     return pid == os.getpid() and proc_is_own(pidns)
 
 
 @cache
 def this_host() -> Host:
-    """This machine, read once."""
-    boot = _first_line("/proc/sys/kernel/random/boot_id")
-    if boot:  # `subset=pid` hides it; a time namespace alone is the same number on every machine
-        boot += _link("/proc/self/ns/time")  # it has a boot clock of its own
-    pidns = _link("/proc/self/ns/pid")
+    """This machine; it is read once.
+
+    >>> dibs.this_host().process(os.getpid()).pid == os.getpid()
+    True
+    """
+    if LINUX:
+        boot = _first_line("/proc/sys/kernel/random/boot_id")
+        if boot:  # hidden by `subset=pid`; the time namespace alone is not unique
+            boot += _link("/proc/self/ns/time")  # a time namespace has its own boot clock
+        pidns = _link("/proc/self/ns/pid")
+    else:
+        from dibs.other_systems import boot_id
+
+        boot, pidns = boot_id(), _ONLY
     user = os.environ.get("USER") or os.environ.get("LOGNAME") or user_name(os.geteuid())
-    return Host(os.uname().nodename or "localhost", boot, pidns, user, _terminal())
+    name = os.environ.get("DIBS_HOST") or os.uname().nodename or "localhost"
+    terminal = ""
+    with suppress(OSError):
+        terminal = os.ttyname(2).removeprefix("/dev/")
+    return Host(name, boot, pidns, user, terminal)
+
+
+def boottime() -> int:
+    """Nanoseconds on the boot-time clock, which runs in suspend and which deadlines use."""
+    return time.clock_gettime_ns(_CLOCK)
 
 
 def user_name(uid: int) -> str:
-    """The name of a user; the number itself in a container that knows no names."""
+    """The name of a user, or the number if the system has no name for it."""
     import pwd
 
     try:
@@ -143,17 +178,10 @@ def user_name(uid: int) -> str:
         return str(uid)
 
 
-def _terminal() -> str:
-    try:
-        return os.ttyname(2).removeprefix("/dev/")
-    except OSError:
-        return ""
-
-
 def _first_line(path: str) -> str:
     try:
-        with open(path, encoding="ascii", errors="replace") as file:
-            return file.readline().strip()
+        with open(path, "rb") as file:  # opening as text would import a codec
+            return file.readline().decode("ascii", "replace").strip()
     except OSError:
         return ""
 
@@ -166,16 +194,23 @@ def _link(path: str) -> str:
 
 
 def _checked(process: Process) -> Process:
-    """The process itself, if a record can hold it."""
+    """The process, if a record can store it; else `BadName`."""
     texts, numbers = process[:3], process[3:]
     fine = all(isinstance(text, str) for text in texts)
     if not fine or any(type(number) is not int or number < 0 for number in numbers):
-        raise BadName(f"not a process: {short(process)}")
+        raise BadName(f"invalid process, a text or number is wrong: {short(process)}")
     return process
 
 
 def _start_time(pid: int) -> int | None:
-    """The process's start in clock ticks since boot; -1 where it has ended."""
+    """When a process started, in clock ticks since boot; -1 if it has exited; None if unknown.
+
+    Without `/proc` it is in milliseconds since 1970: a number that is only compared.
+    """
+    if not LINUX:
+        from dibs.other_systems import start_time
+
+        return start_time(pid)
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read(4096).rpartition(b")")[2].split()
@@ -185,8 +220,8 @@ def _start_time(pid: int) -> int | None:
 
 
 def has_ended(stat: list[bytes]) -> bool:
-    """Whether a process is a zombie, by its `stat` from behind the name.
+    """Whether a process has exited, by the fields of its `stat` after the name.
 
-    One whose first thread has ended looks like a zombie while other threads go on.
+    A process whose first thread has exited looks like a zombie while other threads run.
     """
     return stat[0] == b"X" or (stat[0] == b"Z" and int(stat[17]) <= 1)

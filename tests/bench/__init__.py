@@ -1,1 +1,1 @@
-"""The measurements behind every number that the README quotes: `python -m tests.bench`."""
+"""The benchmarks behind every number in the README: `python -m tests.bench`."""

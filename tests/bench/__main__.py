@@ -1,4 +1,4 @@
-"""Run the measurements, print the tables and write them beside each other."""
+"""Runs the benchmarks, prints the tables and writes them as Markdown and JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.bench.harness import Row
 from tests.bench.places import Setup
 
 ROOT = Path(__file__).resolve().parents[2]
-DASHBOARD = ("start", "live", "idle", "memory", "curve", "million")
+DASHBOARD = ("start", "live", "idle", "output", "memory", "curve", "million")
 GROUPS = (
     "cycle", "fsync", "length", "herd", "waiter", "snapshot", "startup", "durability", "journals",
     *(f"dashboard_{part}" for part in DASHBOARD),
@@ -52,7 +52,9 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer rounds, no 1,000,000")
     parser.add_argument("--only", nargs="+", choices=GROUPS, metavar="NAME", help=", ".join(GROUPS))
-    parser.add_argument("--out", type=Path, help="where to write (default: tests/bench/results.md)")
+    parser.add_argument(
+        "--out", type=Path, help="the file to write (default: tests/bench/results.md)"
+    )
     parser.add_argument("--ram", type=Path, default=Path("/dev/shm"), help="a folder on tmpfs")
     parser.add_argument(
         "--disk", type=Path, default=Path(tempfile.gettempdir()), help="a folder on a real disk"

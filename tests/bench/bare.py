@@ -1,8 +1,8 @@
 """The same system calls as dibs makes, in the same order, and nothing else.
 
-The list was read off `strace` of the shipped code, and `tests.bench.trace` compares the two anew
-in every run: where they differ, the ratio against this loop is not given. All names and all
-bytes are ready before the clock starts.
+The list comes from an `strace` of the shipped code, and `tests.bench.trace` compares the two in
+every run: if they differ, no ratio against this loop is given. All names and all bytes are ready
+before the clock starts.
 """
 
 from __future__ import annotations
@@ -32,19 +32,20 @@ class _Names(NamedTuple):
 
 
 class Bare:
-    """What claim and done ask of the kernel."""
+    """The system calls of claim and done."""
 
     def __init__(self, where: Path, durability: str = "normal") -> None:
         board(where, durability)
         self.mode = where.stat().st_mode & 0o666
         self.durability = durability
         self.root = f"{where}/"
+        self.paused = f"{where}/.paused"
         self.journal = f"{where}/.dibs/journal/bench.jsonl"
         Path(self.journal).touch()
         self.serial = 0
         self.waiting: list[_Names] = []
         self.lists = True
-        """Each chunk begins with one listing, as dibs's does; not while single calls are traced."""
+        """Whether each chunk begins with one listing, as in dibs; off while calls are traced."""
 
     def fill(self, count: int) -> None:
         while len(self.waiting) < max(WAITING, count):
@@ -71,12 +72,11 @@ class Bare:
         del self.waiting[:count]
 
     def _claim(self, names: _Names) -> None:
-        try:  # noqa: SIM105 (contextlib.suppress costs as much as a system call)
-            os.open(names.known, _NEW, 0o666)
-        except FileExistsError:
-            pass
+        os.lstat(names.available)
+        os.access(names.known, os.F_OK)
         os.urandom(5)
         os.rename(names.available, names.claimed)
+        os.access(self.paused, os.F_OK)
         fd = os.open(names.record, _NEW, 0o666)
         os.fchmod(fd, self.mode)
         os.write(fd, _RECORD)
@@ -89,6 +89,10 @@ class Bare:
         if self.durability != "off":
             _sync(names.claimed)
         os.rename(names.claimed, names.done)
+        try:  # noqa: SIM105 (contextlib.suppress costs as much as a system call)
+            os.lstat(names.claimed)
+        except FileNotFoundError:
+            pass
         os.unlink(names.record)
         _append(self.journal, _DONE)
         if self.durability != "off":

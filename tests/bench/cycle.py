@@ -1,4 +1,4 @@
-"""Claim to done in one process: against bare system calls, and against every peer."""
+"""Claim to done in one process, compared with bare system calls and with every peer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TITLE = "Claim to done, one process"
 
 _LEVELS = ("off", "normal")
 _DEFAULT = "read"
-"""The contender that stands against the peers: a board as it comes, and the payload read."""
+"""The contender for the peers: a board with default settings, and the payload is read."""
 
 
 def run(setup: Setup) -> Iterator[Row]:

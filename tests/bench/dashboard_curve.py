@@ -1,4 +1,4 @@
-"""Does a change, or a frame, cost more where there are more tasks?"""
+"""Measures whether a change or a frame costs more on a board with more tasks."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import time
 from collections.abc import Iterator
 
 from dibs import Sample, Task
-from dibs.names import read
+from dibs.model.delta import Delta
+from dibs.model.names import read
 from dibs_tui.app import DibsApp
-from dibs_tui.config import Config
-from dibs_tui.memory import Remembered
-from dibs_tui.model.seen import Seen
-from dibs_tui.reader import Reader
+from dibs_tui.settings.config import Config
+from dibs_tui.settings.memory import Remembered
+from dibs_tui.source.board_source import BoardSource
 from tests.bench.dashboard_setup import Stage, share, stage
 from tests.bench.harness import Limit, Row, compare
 from tests.bench.places import Setup
@@ -25,9 +25,9 @@ TITLE = "Dashboard: the length of the board"
 _SHORT = 1_000
 _CHANGES = 10
 _SHOWN = 5
-"""How many of the changes are to the first rows, so that they must be painted."""
+"""The number of changes to the first rows, which must be drawn."""
 _FRAME = 0.04
-"""Seconds after which a frame that is due has been made."""
+"""Seconds after which a due frame has been drawn."""
 
 
 def run(setup: Setup) -> Iterator[Row]:
@@ -35,7 +35,7 @@ def run(setup: Setup) -> Iterator[Row]:
     times = {size: asyncio.run(_costs(size, setup.amount(60, 15))) for size in sizes}
     for size in sizes[1:]:
         yield compare(
-            f"{_CHANGES} changes taken over and painted, {size:,} tasks",
+            f"{_CHANGES} changes applied and drawn, {size:,} tasks",
             times[size],
             f"with {_SHORT:,}",
             times[_SHORT],
@@ -46,12 +46,11 @@ def run(setup: Setup) -> Iterator[Row]:
 
 
 async def _costs(size: int, rounds: int) -> list[float]:
-    """Processor seconds of each round, from what a reader tells until the frame is made."""
-    reader = Reader("/nowhere")
-    tasks = {task.name: task for n in range(size) if (task := _task(n, 0))}
-    reader.tasks.update(tasks)
-    reader.found.put(Seen(came=tuple(tasks.values()), now=Sample(10**18, 10**12)))
-    app = DibsApp(reader, Config(still=0), remembered=Remembered())
+    """The processor seconds of each round, from the report of a watch to the frame."""
+    source = BoardSource("/nowhere")
+    source.drawn()
+    source.put(Delta(added=tuple(_task(n, 0) for n in range(size)), now=Sample(10**18, 10**12)))
+    app = DibsApp(source, Config(still=0), remembered=Remembered())
     lives, chance, spent = [0] * size, random.Random(1), []
     async with app.run_test(size=(COLUMNS, ROWS)) as pilot:
         gc.freeze()
@@ -59,8 +58,7 @@ async def _costs(size: int, rounds: int) -> list[float]:
         for _ in range(rounds):
             numbers = [*range(_SHOWN), *chance.sample(range(_SHOWN, size), _CHANGES - _SHOWN)]
             start = time.process_time()
-            reader.found.put(_change(reader, lives, numbers))
-            reader.notify()
+            source.put(_change(lives, numbers))
             await asyncio.sleep(_FRAME)
             spent.append(time.process_time() - start)
     return spent
@@ -72,20 +70,17 @@ def _task(number: int, life: int) -> Task:
     return task
 
 
-def _change(reader: Reader, lives: list[int], numbers: list[int]) -> Seen:
-    """Each of these tasks comes back under another name, as after a claim that was given back."""
+def _change(lives: list[int], numbers: list[int]) -> Delta:
+    """The tasks return under other names, as after claims that were released."""
     went = tuple(_task(n, lives[n]) for n in numbers)
     for n in numbers:
         lives[n] += 1
     came = tuple(_task(n, lives[n]) for n in numbers)
-    for task in went:
-        del reader.tasks[task.name]
-    reader.tasks.update({task.name: task for task in came})
-    return Seen(came=came, went=went)
+    return Delta(added=came, removed=went)
 
 
 def _rescan(found: Stage, size: int, seconds: float) -> Row:
-    """A change a second leaves little to do but to list the board anew, now and then."""
+    """With one change a second, most of the work is to list the board again from time to time."""
     board = found.board(size)
     with found.dashboard(board) as terminal:
         found.settle(terminal)
@@ -97,5 +92,5 @@ def _rescan(found: Stage, size: int, seconds: float) -> Row:
         max(0.0, busy - idle),
         "% of a core",
         limit=Limit("at most", 5, "measured"),
-        note=f"{busy:.2f} % in all, {idle:.2f} % when nothing changes",
+        note=f"{busy:.2f} % in total, {idle:.2f} % when nothing changes",
     )

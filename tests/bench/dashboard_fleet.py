@@ -1,7 +1,7 @@
-"""The other process: a fleet that changes a board at a steady rate, or only beats.
+"""The other process: it changes a board at a steady rate, or only beats.
 
 `python -m tests.bench.dashboard_fleet churn BOARD TASKS RATE SECONDS PROBES` prints, as JSON, when
-it renamed each probe; `… beat BOARD TTL` beats every claim until it is ended.
+it renamed each probe; `… beat BOARD TTL` beats every claim until it is killed.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 WORKING = 300
-"""How many tasks are held at any moment."""
+"""The number of tasks that are claimed at any time."""
 SHOWN = 0.4
-"""Seconds for which a probe stands at the top."""
+"""Seconds for which a probe stays at the top."""
 _TICK = 0.002
 
 
 def probe(number: int) -> str:
-    """The id of a probe: no other text on the screen holds it, and it sorts last."""
+    """The id of a probe: no other text on the screen contains it, and it sorts last."""
     return f"zz-{number:05}"
 
 
 def changes(tasks: int) -> Iterator[tuple[str, str]]:
-    """Renames without end: a task is claimed, done, and put back, while others are held."""
+    """Endless renames: a task is claimed, done and requeued, while others stay claimed."""
     n = 0
     while True:
         yield _name(n, tasks, 0), _name(n, tasks, 1)
@@ -51,7 +51,7 @@ def _name(number: int, tasks: int, step: int) -> str:
 
 
 def _churn(tasks: int, rate: float, seconds: float, probes: int) -> None:
-    """Change names at that rate; in between the probes come to the top and go again."""
+    """Change names at this rate; in between, the probes move to the top and back."""
     renamed: dict[str, float] = {}
     waiting: list[tuple[float, Callable[[], None]]] = []
     source = changes(tasks)
@@ -81,7 +81,7 @@ def _demotion(ident: str) -> Callable[[], None]:
 
 
 def _beat(ttl: float) -> None:
-    """Beat every claim three times in its ttl, evenly spread."""
+    """Beat every claim three times per ttl, evenly spread."""
     stems = sorted(os.listdir(".dibs/records"))
     due = time.monotonic()
     while True:

@@ -6,6 +6,7 @@ import json
 import random
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from statistics import median
 from typing import NamedTuple
 
@@ -25,18 +26,24 @@ TITLE = "Dashboard: changes a second"
 _RATE = 1000
 _JUDGED = 10_000
 _PROBES = 20
-"""Of a second: tasks that come to the top, where they can be seen."""
+"""Seconds between two probes: tasks that move to the top, where they are visible."""
 _LINES = 12
 _TYPE = 0.1
+_LETTERS = "\u0436\u0444\u0449\u044e\u044f\u0451\u0454\u0457\u0491\u0452"
+_WORD, _LOOK = 5, 0.3
+"""After this many letters of a filter so many seconds pass."""
+_CLEAR = "\x15"
+Keys = Callable[[Terminal, Callable[[], bool]], list[float]]
+"""Presses keys while it goes on; returns how long each took."""
 
 
 class Measured(NamedTuple):
-    """One run of one program."""
+    """The result of one run of one program."""
 
     p50: float
     p99: float
     share: float
-    """Of a core, in percent."""
+    """The share of a core, in percent."""
     keys: tuple[float, ...] = ()
     made: float = _RATE
 
@@ -46,11 +53,13 @@ def run(setup: Setup) -> Iterator[Row]:
     with stage(setup) as found:
         for size in (1_000, 10_000)[setup.amount(0, 1) :]:
             rounds = setup.amount(3, 1) if size == _JUDGED else 1
-            ours = [_watch(found, size, seconds) for _ in range(rounds)]
-            plain = [_watch(found, size, seconds, plain=True) for _ in range(rounds)]
+            ours = [watch(found, size, seconds) for _ in range(rounds)]
+            plain = [watch(found, size, seconds, plain=True) for _ in range(rounds)]
             yield from _rows(size, ours, plain, found.note)
         for size in (10_000, 100_000)[: setup.amount(2, 1)]:
-            yield from _typed(size, _watch(found, size, seconds, typing=True))
+            yield from _typed(size, watch(found, size, seconds, keys=_type), "moving")
+            filtered = watch(found, size, seconds, keys=_type_filter)
+            yield from _typed(size, filtered, "typing a filter", Limit("below", 15, "measured"))
 
 
 def _rows(size: int, ours: list[Measured], plain: list[Measured], busy: str) -> Iterator[Row]:
@@ -72,8 +81,8 @@ def _rows(size: int, ours: list[Measured], plain: list[Measured], busy: str) -> 
         )
 
 
-def _typed(size: int, measured: Measured) -> Iterator[Row]:
-    what = f"{size:,} tasks, {_RATE:,} changes/s, while typing"
+def _typed(size: int, measured: Measured, doing: str, share: Limit | None = None) -> Iterator[Row]:
+    what = f"{size:,} tasks, {_RATE:,} changes/s, while {doing}"
     yield Row(f"{what}: a key answered, p50", percentile(measured.keys, 50))
     yield Row(
         f"{what}: a key answered, p99",
@@ -82,11 +91,11 @@ def _typed(size: int, measured: Measured) -> Iterator[Row]:
         note=f"{len(measured.keys)} keys, the slowest {max(measured.keys) * 1e3:.0f} ms",
     )
     yield Row(f"{what}: change to screen, p99", measured.p99)
-    yield Row(f"{what}: processor", measured.share, "% of a core")
+    yield Row(f"{what}: processor", measured.share, "% of a core", limit=share)
 
 
-def _watch(
-    found: Stage, size: int, seconds: int, *, plain: bool = False, typing: bool = False
+def watch(
+    found: Stage, size: int, seconds: int, *, plain: bool = False, keys: Keys | None = None
 ) -> Measured:
     probes = _PROBES * seconds
     board = found.board(size, probes=probes, steady=STEADY)
@@ -98,25 +107,26 @@ def _watch(
             found.settle(terminal)
         here, cpu, start = len(terminal.written), terminal.cpu(), time.monotonic()
         with found.fleet("churn", board, size, _RATE, seconds, probes) as fleet:
-            keys = _type(terminal, lambda: time.monotonic() < start + seconds) if typing else []
-            told = json.loads(fleet.communicate()[0])
+            going_on = partial(_before, start + seconds)
+            times = keys(terminal, going_on) if keys is not None else []
+            report = json.loads(fleet.communicate()[0])
         took = time.monotonic() - start
         share = 100 * (terminal.cpu() - cpu) / took
         time.sleep(1)
-        seen = [_latency(terminal, ident, at, here) for ident, at in told["renamed"].items()]
+        seen = [_latency(terminal, ident, at, here) for ident, at in report["renamed"].items()]
     return Measured(
-        percentile(seen, 50), percentile(seen, 99), share, tuple(keys), told["made"] / took
+        percentile(seen, 50), percentile(seen, 99), share, tuple(times), report["made"] / took
     )
 
 
 def _latency(terminal: Terminal, ident: str, at: float, start: int) -> float:
-    """Seconds from a probe's rename to its id on the terminal; a second where it never came."""
+    """Seconds from a probe's rename to its id on the terminal; one second if it never came."""
     found = terminal.when(ident.encode(), start)
     return found[1] - at if found is not None else 1.0
 
 
 def _type(terminal: Terminal, going_on: Callable[[], bool]) -> list[float]:
-    """Move the cursor up and down; each time until it stands on the line where it belongs."""
+    """Move the cursor up and down; the seconds until each move is on the screen."""
     chance, line, down, times = random.Random(1), 0, True, []
     while going_on():
         down = line == 0 or (down and line < _LINES)
@@ -127,6 +137,35 @@ def _type(terminal: Terminal, going_on: Callable[[], bool]) -> list[float]:
     return times
 
 
+def _type_filter(terminal: Terminal, going_on: Callable[[], bool]) -> list[float]:
+    """Type filters that match every task; the seconds until each letter is on the screen.
+
+    The letters are on no row, so that the first output of one is the answer to its key. After a
+    few letters the typist looks at the rows: then the board is filtered.
+
+    Each filter has another letter at each place: if no frame shows the cleared line in between,
+    a letter that stands where it stood before is not written again.
+    """
+    chance, times, letters = random.Random(1), list[float](), _LETTERS
+    terminal.send("/")
+    time.sleep(0.5)
+    while going_on():
+        terminal.send("!")
+        time.sleep(_TYPE)
+        letters = letters[1:] + letters[:1]
+        for n, letter in enumerate(letters):
+            here, at = terminal.send(letter)
+            times.append(terminal.wait(letter.encode(), here, 5.0) - at)
+            time.sleep(chance.uniform(0.5, 1.5) * _TYPE if (n + 1) % _WORD else _LOOK)
+        terminal.send(_CLEAR)
+        time.sleep(_TYPE)
+    return times
+
+
+def _before(end: float) -> bool:
+    return time.monotonic() < end
+
+
 def _cursor_on(line: int) -> bytes:
-    """The cursor's line is bold, and no other of its table is."""
+    """A pattern for the cursor's line, the only bold one of its table."""
     return rb"\x1b\[1;[0-9;]*m[^\x1b]*steady-%02d" % line

@@ -1,4 +1,4 @@
-"""How much memory the dashboard takes, and whether a churn makes it take more."""
+"""The memory of the dashboard, and whether it grows while the board changes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BASE, _EACH = 60 * _MB, 600
 _TASKS = 10_000
 _RATE = 2_000
 _STEADY = 0.2
-"""The part of a churn after which everything that is kept at all is there."""
+"""The share of a run after which all permanent data exists."""
 
 
 def run(setup: Setup) -> Iterator[Row]:
@@ -40,7 +40,7 @@ def _size(size: int, measured: int) -> Row:
 
 
 def _churn(found: Stage, changes: int) -> Iterator[Row]:
-    """A limit of a tenth of what the changes' names would take if they were kept."""
+    """The limit is a tenth of the memory for the names of all changes."""
     board = found.board(_TASKS)
     with found.dashboard(board) as terminal:
         found.settle(terminal)

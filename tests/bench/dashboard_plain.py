@@ -1,4 +1,4 @@
-"""The same board in a plain DataTable, as most people would write it: the dashboard's rival."""
+"""The same board in a plain DataTable, as most people would write it: the baseline."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from textual.app import App, ComposeResult
 from textual.widgets import DataTable, Header, Label
 from watchfiles import awatch
 
-import dibs
 from dibs import Task
+from dibs.files.engine import open_directory
 
 _COLUMNS = ("state", "id", "priority", "owner", "fence", "tries")
 
 
 class PlainBoard(App[None]):
-    """One row for each task, told by the events of the file system, sorted when one came."""
+    """One row for each task, updated by file system events and sorted after each batch."""
 
     def __init__(self, path: str) -> None:
         super().__init__()
         self.path = path
-        self.view = dibs.open(path).view()
+        self.view = open_directory(path).view()
 
     def compose(self) -> ComposeResult:
         yield Header(show_clock=True)
@@ -31,7 +31,7 @@ class PlainBoard(App[None]):
         table = self.query_one(DataTable)
         for column in _COLUMNS:
             table.add_column(column, key=column, width=16)
-        for task in self.view.scan().came:
+        for task in self.view.scan().added:
             table.add_row(*_cells(task), key=task.id)
         self.show()
         self.run_worker(self.listen())
@@ -40,8 +40,8 @@ class PlainBoard(App[None]):
         table = self.query_one(DataTable)
         async for changes in awatch(self.path, debounce=100, step=20, watch_filter=None):
             change = self.view.hint({path[len(self.path) + 1 :] for _, path in changes})
-            came = {task.id: task for task in change.came}
-            for task in change.went:
+            came = {task.id: task for task in change.added}
+            for task in change.removed:
                 if task.id not in came:
                     table.remove_row(task.id)
             for ident, task in came.items():

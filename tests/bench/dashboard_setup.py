@@ -1,4 +1,4 @@
-"""What every measurement of the dashboard needs: programs on terminals, boards, a quiet machine."""
+"""Shared by the dashboard benchmarks: programs on terminals, boards, and a calm machine."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from typing import NamedTuple
 
 import dibs
 from tests.bench.dashboard_fleet import probe
-from tests.bench.places import Setup, offer, others_busy, scratch
-from tests.bench.pty_terminal import Terminal
+from tests.bench.places import Setup, add_tasks, others_busy, scratch
+from tests.bench.pty_terminal import ROWS, Terminal
 
 ROOT = Path(__file__).resolve().parents[2]
 LIVE = "● live".encode()
 STEADY = 40
-"""Claims that nobody touches; the first of them stand on the screen, the oldest on top."""
-_DASHBOARD = "import sys; from dibs_tui.main import main; sys.exit(main())"
+"""The number of unchanged claims; the first of them are on the screen, the oldest on top."""
+_DASHBOARD = "import sys; from dibs_tui.cli import main; sys.exit(main())"
 _TEXTUAL = """
 from textual.app import App
 from textual.widgets import Label
@@ -48,17 +48,17 @@ _CALM = 0.3
 
 
 class Stage(NamedTuple):
-    """The folder of one run, with compiled modules, settings and boards of its own."""
+    """The folder of one run, with its own compiled modules, settings and boards."""
 
     where: Path
     busy: float
-    """How many cores others kept busy when it began."""
+    """The number of cores that other processes used at the start."""
     pause: float
-    """Seconds to leave a program that has just become live alone."""
+    """Seconds of rest for a program that has just become live."""
 
     @property
     def env(self) -> dict[str, str]:
-        """An environment in which nothing of the user's is read or written."""
+        """An environment without the user's settings and caches."""
         path = [str(ROOT / part) for part in ("", "core", "tui")]
         env = os.environ | {
             "TERM": "xterm-256color",
@@ -72,9 +72,13 @@ class Stage(NamedTuple):
         return env
 
     def dashboard(self, board: Path) -> Terminal:
-        """The dashboard as it looks to somebody who has never opened it."""
+        """Start the dashboard as for a first-time user."""
+        return self.dibs(board)
+
+    def dibs(self, *argv: str | Path, rows: int = ROWS) -> Terminal:
+        """Start `dibs` with these arguments on a terminal, as for a first-time user."""
         shutil.rmtree(self.where / "state", ignore_errors=True)
-        return Terminal([sys.executable, "-c", _DASHBOARD, str(board)], self.env)
+        return Terminal([sys.executable, "-c", _DASHBOARD, *map(str, argv)], self.env, rows)
 
     def plain(self, board: Path) -> Terminal:
         return Terminal([sys.executable, "-m", "tests.bench.dashboard_plain", str(board)], self.env)
@@ -86,21 +90,21 @@ class Stage(NamedTuple):
         return Terminal([sys.executable, "-c", _CLOCK], self.env)
 
     def board(self, tasks: int, *, probes: int = 0, steady: int = 0) -> Path:
-        """A new board: waiting tasks, and what the measurements look at on the screen."""
+        """A new board with available tasks, probes and unchanged claims."""
         board = self.where / f"board-{tasks}-{time.monotonic_ns()}"
         dibs.open(board, create=True)
         for n in range(steady):
-            (board / f"steady-{n:02}.f1.nobody-{n:010X}.claimed").touch()
+            (board / f"steady-{n:02}.f1.other-{n:010X}.claimed").touch()
         if probes:
             (board / "first.f0p8.available").touch()
         for n in range(probes):
             (board / f"{probe(n)}.available").touch()
-        offer(board, 0, tasks)
+        add_tasks(board, 0, tasks)
         return board
 
     @contextmanager
     def fleet(self, *args: object) -> Iterator[subprocess.Popen[bytes]]:
-        """The other process, ended at the end."""
+        """Run the other process inside the block."""
         command = [sys.executable, "-m", "tests.bench.dashboard_fleet", *map(str, args)]
         with subprocess.Popen(command, env=self.env, stdout=subprocess.PIPE) as process:
             try:
@@ -113,17 +117,17 @@ class Stage(NamedTuple):
         return f"{self.busy:.1f} cores were busy with something else" if self.busy > _CALM else ""
 
     def settle(self, terminal: Terminal) -> None:
-        """Wait until a dashboard has seen everything and does no more than it must."""
+        """Wait until a dashboard has read everything and is idle."""
         terminal.wait(LIVE)
         time.sleep(self.pause)
 
 
 @contextmanager
 def stage(setup: Setup) -> Iterator[Stage]:
-    """Begins when others leave the machine alone, or a minute later."""
+    """Start when the machine is calm, or after a minute."""
     with scratch(setup.ram) as where:
         found = Stage(where, _calm(setup.amount(60, 0)), setup.amount(3, 1))
-        with found.textual() as terminal:  # compiles what every other one imports
+        with found.textual() as terminal:  # compiles the modules that the others import
             terminal.wait(b"nothing but a label")
         with found.dashboard(found.board(1)) as terminal:
             terminal.wait(LIVE)
@@ -138,7 +142,7 @@ def _calm(seconds: float) -> float:
 
 
 def share(terminal: Terminal, seconds: float) -> float:
-    """How much of a core a program takes, in percent."""
+    """The share of a core that a program uses, in percent."""
     before, start = terminal.cpu(), time.monotonic()
     time.sleep(seconds)
     return 100 * (terminal.cpu() - before) / (time.monotonic() - start)
@@ -149,5 +153,5 @@ def percentile(values: Sequence[float], percent: int) -> float:
 
 
 def words(text: str) -> bytes:
-    """A pattern for text on the screen, which a terminal is told in several pieces."""
+    """A pattern for text on the screen, which a terminal may get in several pieces."""
     return re.escape(text.encode())

@@ -1,4 +1,4 @@
-"""How long it takes until the dashboard shows something useful: counts and the first rows."""
+"""The time until the dashboard shows the counts and the first rows."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Iterator
 from statistics import median
 
+from dibs_tui.text.ages import many
 from tests.bench.dashboard_setup import Stage, stage, words
 from tests.bench.harness import Limit, Row, compare
 from tests.bench.places import Setup
@@ -40,13 +41,13 @@ def run(setup: Setup) -> Iterator[Row]:
 
 def _contenders(found: Stage, sizes: list[int]) -> dict[str, Start]:
     boards = {size: found.board(size) for size in (0, *sizes)}
-    empty = (words("0 available"), words("There are no tasks"))
+    empty = (words("No tasks yet"),)
     starts: dict[str, Start] = {
         "textual": lambda: (found.textual(), (words("nothing but a label"),)),
         "0": lambda: (found.dashboard(boards[0]), empty),
     }
     for size in sizes:
-        starts[str(size)] = _start(found.dashboard, boards[size], f"{size:,} available")
+        starts[str(size)] = _start(found.dashboard, boards[size], f"available {many(size)}")
     for size in _PLAIN:
         starts[f"plain {size}"] = _start(found.plain, boards[size], f"{size:,} rows")
     return starts
@@ -57,7 +58,7 @@ def _start(program: Callable[..., Terminal], board: object, count: str) -> Start
 
 
 def _rounds(starts: dict[str, Start], rounds: int) -> dict[str, list[float]]:
-    """Seconds from the start of each process to its frame, in rounds of shuffled order."""
+    """The seconds from the start of each process to its frame, in rounds of shuffled order."""
     chance, order = random.Random(1), list(starts)
     times: dict[str, list[float]] = {name: [] for name in order}
     for _ in range(rounds + 1):  # the first one warms the caches
@@ -73,6 +74,6 @@ def _first(terminal: Terminal, patterns: tuple[bytes, ...]) -> float:
 
 
 def _longest(found: Stage, empty: float) -> Row:
-    start = _start(found.dashboard, found.board(1_000_000), "1,000,000 available")
+    start = _start(found.dashboard, found.board(1_000_000), f"available {many(1_000_000)}")
     times = [_first(*start()) for _ in range(3)]
     return compare("1,000,000 waiting tasks", times, "an empty board", [empty] * 3)

@@ -1,4 +1,4 @@
-"""What each durability setting costs."""
+"""The cost of each durability setting."""
 
 from __future__ import annotations
 

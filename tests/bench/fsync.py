@@ -1,4 +1,4 @@
-"""Claim to done with every fsync that the board promises, against the same calls bare."""
+"""Claim to done with all fsyncs of the board, compared with the same bare calls."""
 
 from __future__ import annotations
 

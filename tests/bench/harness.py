@@ -1,4 +1,4 @@
-"""Interleaved rounds: every contender meets the same noise, and only ratios are judged."""
+"""Interleaved rounds: every contender gets the same noise, and only ratios are judged."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ class Contender(Protocol):
     """Something that does a number of operations while the clock runs."""
 
     def fill(self, count: int) -> None:
-        """Make ready for `count` operations; the clock stands still."""
+        """Prepare `count` operations; this is not timed."""
 
     def run(self, count: int) -> None:
-        """Do `count` operations."""
+        """Do `count` operations; this is timed."""
 
 
 class Spread(NamedTuple):
@@ -28,7 +28,7 @@ class Spread(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """What a measure is held to."""
+    """The limit of a measure."""
 
     kind: Literal["at most", "below", "at least"]
     value: float
@@ -68,10 +68,10 @@ def interleave(
     chunk: int | Mapping[str, int],
     settle: Callable[[], None] = lambda: None,
 ) -> dict[str, list[float]]:
-    """Seconds per operation of each contender in each round, in rounds of shuffled order.
+    """The seconds per operation of each contender in each round, in rounds of shuffled order.
 
     The first round warms the caches and is dropped. `settle` is called before each clock starts:
-    on a disk nobody should pay for what filling left unwritten.
+    on a disk no contender should pay for unwritten data of `fill`.
     """
     order = list(contenders)
     times: dict[str, list[float]] = {name: [] for name in order}
@@ -104,7 +104,7 @@ def compare(
     unit: str = "s",
     note: str = "",
 ) -> Row:
-    """A row whose ratio is the median of the rounds' own ratios, not a ratio of medians."""
+    """A row whose ratio is the median of the ratios of the rounds, not a ratio of medians."""
     ratio = spread([a / b for a, b in zip(measured, baseline, strict=True)])
     mid = statistics.median
     return Row(what, mid(measured), unit, against, mid(baseline), ratio, limit, note)

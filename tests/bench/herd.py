@@ -10,9 +10,9 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import dibs
-from dibs.disk import Disk
+from dibs.files.disk import Disk
 from tests.bench.harness import Limit, Row, compare, spread
-from tests.bench.places import Setup, offer, others_busy, scratch
+from tests.bench.places import Setup, add_tasks, others_busy, scratch
 
 TITLE = "Many processes"
 
@@ -20,7 +20,7 @@ _MANY = 8
 
 
 class Broken(Exception):
-    """A crowd that did not do all the work: what it did is no measure."""
+    """The processes did not do all the work, so the run gives no measure."""
 
 
 def run(setup: Setup) -> Iterator[Row]:
@@ -53,9 +53,9 @@ def run(setup: Setup) -> Iterator[Row]:
 
 
 def _rate(where: Path, workers: int, tasks: int) -> float:
-    """Claims per second from the moment when all start until the last one finds nothing."""
+    """Claims per second from the common start until the last process finds no task."""
     dibs.open(where, create=True)
-    offer(where, 0, tasks)
+    add_tasks(where, 0, tasks)
     fork = multiprocessing.get_context("fork")
     gate = fork.Barrier(workers + 1)
     crowd = [fork.Process(target=_work, args=(where, gate)) for _ in range(workers)]
@@ -70,8 +70,8 @@ def _rate(where: Path, workers: int, tasks: int) -> float:
     done = len(os.listdir(where / "done"))
     if died or done != tasks:
         raise Broken(
-            f"of {workers} workers {died} died with a traceback, and the rest said that nothing "
-            f"waits when {done:,} of {tasks:,} tasks were done"
+            f"of {workers} workers {died} died with a traceback, and the others found no more "
+            f"tasks when {done:,} of {tasks:,} tasks were done"
         )
     return tasks / spent
 
@@ -84,7 +84,7 @@ def _work(where: Path, gate: Barrier) -> None:
 
 
 def _lost(where: Path, tasks: int) -> int:
-    """How many renames came too late, counted in a run of its own."""
+    """The number of renames that came too late, counted in a separate run."""
     marks = where / "lost"
     marks.touch()
     rename = Disk.rename

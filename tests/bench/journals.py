@@ -1,4 +1,4 @@
-"""What the verbs that look cost where journals are long or many, or the board has many ids."""
+"""The cost of reading verbs with long or many journals, or with many ids."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import dibs
-from dibs.journal import KEPT, LONG, Event, _line
+from dibs.files.journal import KEPT, _line
+from dibs.files.journal_files import LONG
 from tests.bench.harness import Contender, Limit, Row, compare, interleave
-from tests.bench.places import Setup, offer, scratch
+from tests.bench.places import Setup, add_tasks, scratch
 
 TITLE = "Journals"
 
@@ -25,7 +26,7 @@ _IDS = 100_000
 
 
 class Command:
-    """One verb, in a process of its own."""
+    """One verb, in a separate process."""
 
     def __init__(self, board: Path, *argv: str) -> None:
         self.argv = ["-d", str(board), *argv]
@@ -39,7 +40,7 @@ class Command:
             self._run("-m", "dibs")
 
     def memory(self) -> float:
-        """The most memory that it ever had, in MiB."""
+        """Its peak memory, in MiB."""
         return int(self._run("-c", _MEMORY).stderr.split()[-1]) / 1024
 
     def _run(self, *how: str) -> subprocess.CompletedProcess[bytes]:
@@ -54,7 +55,7 @@ def run(setup: Setup) -> Iterator[Row]:
         small, long, wide = (_board(where / name) for name in ("small", "long", "wide"))
         files = setup.amount(KEPT + 1, 1)
         _fill(long, files)
-        offer(wide, 0, _IDS)
+        add_tasks(wide, 0, _IDS)
         yield from _long(small, long, files, rounds)
         yield from _wide(small, wide, rounds)
         yield _idle(_board(where / "many"), setup.amount(15, 5))
@@ -94,11 +95,11 @@ def _wide(small: Path, wide: Path, rounds: int) -> Iterator[Row]:
 
 
 def _idle(board: Path, seconds: int) -> Row:
-    """What `log -f` costs where nothing happens, as a part of a processor."""
+    """The cost of `log -f` on an idle board, as a share of a processor."""
     folder = board / ".dibs/journal"
     for host in range(_HOSTS):
         path = folder / f"host-{host:05}-fe00.jsonl"
-        path.write_bytes(_line(Event(1000.0 + host, "done", f"t-{host}", "", "", "worker")))
+        path.write_bytes(_line(1000.0 + host, "done", f"t-{host}", "", "", "worker", ""))
         os.utime(path, (1000 + host, 1000 + host))
     command = Command(board, "log", "-n", "1", "-f")
     line = [sys.executable, "-m", "dibs", *command.argv]
@@ -114,19 +115,19 @@ def _idle(board: Path, seconds: int) -> Row:
 
 
 def _spent(pid: int) -> float:
-    """Seconds of a processor that a process has used."""
+    """The processor seconds that a process has used."""
     user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def _board(path: Path) -> Path:
-    """A board with one task, which was added last."""
+    """A board with one task, the last one added."""
     dibs.open(path, create=True).add("x")
     return path
 
 
 def _fill(board: Path, files: int) -> None:
-    """Put so many long journals before the line that is there; 4,000 tasks are done a minute."""
+    """Add this many long journals that end before the existing line, with 4,000 tasks a minute."""
     (path,) = (board / ".dibs/journal").iterdir()
     last = path.read_bytes()
     now = time.time()
@@ -142,7 +143,7 @@ def _fill(board: Path, files: int) -> None:
                 ("claim", f"{ident}.available", f"{claim}.claimed"),
                 ("add", "", f"{ident}.available"),
             ):
-                lines.append(_line(Event(at, verb, ident, src, dst, "worker-7@web-3")))
+                lines.append(_line(at, verb, ident, src, dst, "worker-7@web-3", ""))
                 size += len(lines[-1])
             number += 1
         text = b"".join(reversed(lines))

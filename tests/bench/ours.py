@@ -11,7 +11,7 @@ DATA = PAYLOAD.encode()
 
 
 def board(where: Path, durability: str | None = None) -> dibs.Board:
-    """A new board; without a durability it has the one that every new board has."""
+    """A new board, with the default durability unless one is given."""
     if durability is not None:
         (where / ".dibs").mkdir()
         (where / ".dibs" / "board.toml").write_text(f'durability = "{durability}"\n')
@@ -21,7 +21,7 @@ def board(where: Path, durability: str | None = None) -> dibs.Board:
 
 
 class Dibs:
-    """Claim, then done; with `payload` the task is read in between, as a peer's take does."""
+    """Claim, then done; with `payload` it reads the task in between, as peers do."""
 
     def __init__(self, where: Path, durability: str | None = None, payload: bool = False) -> None:
         self.board = board(where, durability)
@@ -40,13 +40,13 @@ class Dibs:
             claim = self.board.claim(owner="bench")
             assert claim is not None
             if self.payload:
-                claim.read()
+                claim.payload()
             claim.done()
         self.left -= count
 
 
 class Adding:
-    """Nothing but add."""
+    """Only add."""
 
     def __init__(self, where: Path, durability: str | None = None) -> None:
         self.board = board(where, durability)

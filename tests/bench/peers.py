@@ -1,7 +1,7 @@
-"""The other ways to hand out work from a directory, each as its own documentation shows it.
+"""Other ways to distribute work from a directory, each used as its documentation shows.
 
-One operation is: take one item with its payload, then acknowledge it. Housekeeping that a peer
-recommends (pruning acknowledged rows) is done while the clock stands still.
+One operation takes one item with its payload and acknowledges it. Housekeeping that a peer
+recommends (pruning acknowledged rows) is not timed.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ class PersistQueue:
 
 
 class HoardingPersistQueue(PersistQueue):
-    """The same without the housekeeping: its select walks over every acknowledged row."""
+    """The same without the housekeeping: its select reads every acknowledged row."""
 
     clears = False
 
 
 class Huey:
-    """Its file storage has no acknowledgement: taking is all that it does, so taking is timed."""
+    """Its file storage has no acknowledgement, so only taking is timed."""
 
     def __init__(self, where: Path) -> None:
         _need("huey")
@@ -89,7 +89,7 @@ class Huey:
 
 
 class SoftLock:
-    """A list in a file, read and replaced whole under filelock's soft lock."""
+    """A list in a file, read and replaced completely under filelock's soft lock."""
 
     def __init__(self, where: Path) -> None:
         self.lock = _need("filelock").SoftFileLock(where / "list.lock")
@@ -123,7 +123,7 @@ class SoftLock:
 
 
 class Dirq:
-    """A directory queue whose lock is a second link; it keeps no lease."""
+    """A directory queue whose lock is a second link; it has no leases."""
 
     def __init__(self, where: Path) -> None:
         _need("dirq")
@@ -168,7 +168,7 @@ done
 
 
 class PlainShell:
-    """The functions of fleets that know only `mv`, in one shell process that loops over tasks."""
+    """The shell functions of workers that use only `mv`, in one shell that loops over tasks."""
 
     def __init__(self, where: Path) -> None:
         self.where = where
@@ -201,15 +201,15 @@ class PlainShell:
 
 
 class Peer(NamedTuple):
-    """A peer with what a reader should know of it."""
+    """A peer, with notes for the reader."""
 
     name: str
     make: Callable[[Path], Contender]
     distribution: str
-    """Where to get it; empty for what every machine has."""
+    """Its package; empty if every machine has it."""
     note: str
     judged: bool = True
-    """It keeps a lease or an acknowledgement, so dibs has to be ahead of it."""
+    """Whether it has leases or acknowledgements, so that dibs has to be faster."""
     chunk: int = 500
 
 
@@ -247,7 +247,7 @@ PEERS = (
         "filelock",
         SoftLock,
         "filelock",
-        "SoftFileLock around a JSON list that is replaced whole, no fsync",
+        "SoftFileLock around a JSON list that is replaced completely, no fsync",
         chunk=20,
     ),
     Peer(

@@ -1,4 +1,4 @@
-"""Where the measuring is done, and on what kind of file system."""
+"""The directories for the benchmarks, and their file systems."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from typing import NamedTuple
 
 
 class Setup(NamedTuple):
-    """What a group needs to know."""
+    """The settings of a run."""
 
     ram: Path
-    """A folder on tmpfs: what is judged is judged there."""
+    """A folder on tmpfs: all ratios with a limit are measured there."""
     disk: Path
-    """A folder on a real disk, for everything that has to do with fsync."""
+    """A folder on a real disk, for everything with fsync."""
     quick: bool
     load: float
-    """How busy the machine was before anything was measured."""
+    """The load of the machine before the first measurement."""
 
     def amount(self, full: int, quick: int) -> int:
         return quick if self.quick else full
 
 
 def others_busy() -> float:
-    """How many cores other processes keep busy while this one waits."""
+    """The number of cores that other processes use while this one waits."""
 
     def busy() -> int:
         user, nice, system, _, _, *interrupts = map(
@@ -42,7 +42,7 @@ def others_busy() -> float:
 
 
 def kind(where: Path) -> str:
-    """The file system's type, as `/proc/mounts` names it."""
+    """The type of the file system in `/proc/mounts`."""
     best, found = "", "unknown"
     path = str(where.resolve())
     for line in Path("/proc/mounts").read_text().splitlines():
@@ -56,7 +56,7 @@ def kind(where: Path) -> str:
 
 @contextmanager
 def scratch(where: Path) -> Iterator[Path]:
-    """A folder of its own that is gone afterwards."""
+    """A temporary folder."""
     made = Path(tempfile.mkdtemp(prefix="dibs-bench-", dir=where))
     try:
         yield made
@@ -64,8 +64,8 @@ def scratch(where: Path) -> Iterator[Path]:
         shutil.rmtree(made, ignore_errors=True)
 
 
-def offer(board: Path, start: int, count: int) -> None:
-    """Put tasks on a board as a plain shell would: with nothing but empty files."""
+def add_tasks(board: Path, start: int, count: int) -> None:
+    """Add tasks as a plain shell would: as empty files."""
     folder = os.open(board, os.O_RDONLY | os.O_DIRECTORY)
     try:
         for n in range(start, start + count):

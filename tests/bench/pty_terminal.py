@@ -1,4 +1,4 @@
-"""A program on a pseudo-terminal of its own: what it writes and when, and what it costs."""
+"""A program on its own pseudo-terminal: what it writes and when, and its cost."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ COLUMNS, ROWS = 160, 50
 
 
 class Terminal:
-    """Everything that a program wrote, each piece with the moment at which it could be read.
+    """Everything that a program wrote, each piece with the time at which it could be read.
 
-    Searches go on bytes: a parser of terminal output would need a core of its own.
+    Searches work on bytes: a parser of terminal output would use a complete core.
     """
 
-    def __init__(self, command: Sequence[str], env: Mapping[str, str]) -> None:
+    def __init__(self, command: Sequence[str], env: Mapping[str, str], rows: int = ROWS) -> None:
         self._master, slave = os.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, COLUMNS, 0, 0))
         self.written = bytearray()
         self._pieces: list[tuple[int, float]] = []
-        """The length of what was written up to then, and when."""
+        """Pairs of the length of the output and the time."""
         self._over = False
         self._news = Condition()
         self.started = time.monotonic()
@@ -60,7 +60,7 @@ class Terminal:
         while True:
             try:
                 data = os.read(self._master, 1 << 16)
-            except OSError:  # the last one who could write is gone
+            except OSError:  # the last writer has ended
                 data = b""
             with self._news:
                 self.written += data
@@ -71,7 +71,7 @@ class Terminal:
                 return
 
     def send(self, keys: str) -> tuple[int, float]:
-        """Press these keys; where the output was, and when."""
+        """Press these keys; returns the length of the output and the time."""
         with self._news:
             here = len(self.written)
         at = time.monotonic()
@@ -79,7 +79,7 @@ class Terminal:
         return here, at
 
     def wait(self, pattern: bytes, start: int = 0, timeout: float = 60.0) -> float:
-        """When the first match after `start` had been written."""
+        """Wait for the first match after `start`; returns the time at which it was written."""
         search = re.compile(pattern, re.DOTALL).search
         until = time.monotonic() + timeout
         with self._news:
@@ -94,7 +94,7 @@ class Terminal:
                     raise TimeoutError(f"{pattern!r} was not written in {timeout:.0f} s")
 
     def when(self, marker: bytes, start: int = 0) -> tuple[int, float] | None:
-        """Where the first `marker` after `start` ends, and when it was there; of what was read."""
+        """The end and the time of the first `marker` after `start` in the output so far."""
         with self._news:
             at = self.written.find(marker, start)
             return None if at < 0 else (at + len(marker), self._when(at + len(marker)))
@@ -102,14 +102,16 @@ class Terminal:
     def _when(self, length: int) -> float:
         return self._pieces[bisect_left(self._pieces, (length, 0.0))][1]
 
-    # What it costs
+    # Its cost
 
     def cpu(self) -> float:
-        """Seconds of processor time of all its threads so far."""
-        return time.clock_gettime((~self.process.pid << 3) | 2)  # what clock_getcpuclockid() gives
+        """The processor seconds of all its threads so far."""
+        return time.clock_gettime(
+            (~self.process.pid << 3) | 2
+        )  # the value of clock_getcpuclockid()
 
     def rss(self) -> int:
-        """Bytes of memory that it occupies."""
+        """Its resident memory in bytes."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         found = re.search(r"VmRSS:\s+(\d+) kB", status)
         assert found is not None

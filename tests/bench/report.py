@@ -1,4 +1,4 @@
-"""The table that the README quotes, and the same in JSON."""
+"""The tables of the results, as Markdown and as JSON."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def amount(value: float | None, unit: str) -> str:
     for least, name, factor in _TIMES:
         if abs(value) >= least:
             return f"{value * factor:.3g} {name}"
-    raise AssertionError("the last step takes every value")
+    raise AssertionError("the last step accepts every value")
 
 
 def markdown(tables: Mapping[str, Sequence[Row]], setup: Setup) -> str:

@@ -1,4 +1,4 @@
-"""Looking at a board: by names alone, one change at a time, and all of it anew."""
+"""Reading a board: only its names, one change at a time, and completely."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import dibs
+from dibs.files.board_index import BoardIndex
+from dibs.files.engine import FilesBoard, open_directory
 from tests.bench.harness import Contender, Limit, Row, compare, interleave, spread
-from tests.bench.places import Setup, offer, scratch
+from tests.bench.places import Setup, add_tasks, scratch
 
 TITLE = "Snapshots"
 
 _TASKS = 100_000
 _SHARE = 0.05
-"""How much of a core the reconciling rescan may take on average."""
+"""The share of a core that the reconciling rescan may use on average."""
 
 
 class Looking:
-    """One way to look at a board, over and over."""
+    """One way to read a board repeatedly."""
 
     def __init__(self, look: Callable[[], object]) -> None:
         self.look = look
@@ -39,19 +40,19 @@ def run(setup: Setup) -> Iterator[Row]:
     with scratch(setup.ram) as where:
         waiting, mixed, short, long = (where / name for name in ("waiting", "mixed", "1k", "long"))
         for board in (waiting, mixed, short, long):
-            dibs.open(board, create=True)
-        offer(waiting, 0, _TASKS)
+            open_directory(board, create=True)
+        add_tasks(waiting, 0, _TASKS)
         _mix(mixed)
-        offer(short, 0, 1_000)
-        offer(long, 0, many)
-        yield from _whole(setup, waiting, f"{_TASKS:,} waiting tasks")
-        yield from _whole(setup, mixed, f"{_TASKS:,} tasks in every state")
+        add_tasks(short, 0, 1_000)
+        add_tasks(long, 0, many)
+        yield from _snapshots(setup, waiting, f"{_TASKS:,} waiting tasks")
+        yield from _snapshots(setup, mixed, f"{_TASKS:,} tasks in every state")
         yield from _one_change(setup, short, long, many)
         yield _rescan(setup, long, many)
 
 
-def _whole(setup: Setup, where: Path, what: str) -> Iterator[Row]:
-    board = dibs.open(where)
+def _snapshots(setup: Setup, where: Path, what: str) -> Iterator[Row]:
+    board = open_directory(where)
     contenders: dict[str, Contender] = {
         "names": Looking(lambda: board.view().scan()),
         "scandir": Looking(lambda: _scandir(where)),
@@ -97,10 +98,10 @@ def _one_change(setup: Setup, short: Path, long: Path, many: int) -> Iterator[Ro
 
 
 class _Changing:
-    """A board on which one task comes and goes, and a view that is told so."""
+    """A board on which one task comes and goes, and a view that gets a hint each time."""
 
     def __init__(self, where: Path) -> None:
-        self.view = dibs.open(where).view()
+        self.view = open_directory(where).view()
         self.view.scan()
         self.name = "comes-and-goes.available"
         self.path = where / self.name
@@ -120,7 +121,7 @@ class _Changing:
 
 
 def _rescan(setup: Setup, where: Path, many: int) -> Row:
-    view = dibs.open(where).view()
+    view = open_directory(where).view()
     view.scan()
     spent, shares = [], []
     for n in range(setup.amount(7, 3)):
@@ -130,7 +131,7 @@ def _rescan(setup: Setup, where: Path, many: int) -> Row:
         spent.append(time.process_time() - start)
         shares.append(100 * spent[-1] / (spent[-1] + view.rest))
     return Row(
-        f"reconciling rescan of {many:,} tasks, as often as `View.rest` allows",
+        f"reconciling rescan of {many:,} tasks, as often as `BoardIndex.rest` allows",
         spread(shares).mid,
         "% of a core",
         limit=Limit("at most", 100 * _SHARE, "measured"),
@@ -138,14 +139,14 @@ def _rescan(setup: Setup, where: Path, many: int) -> Row:
     )
 
 
-def _names(board: dibs.Board) -> dibs.View:
+def _names(board: FilesBoard) -> BoardIndex:
     view = board.view()
     view.scan()
     return view
 
 
 def _memory(make: Callable[[], object]) -> float:
-    """Bytes that stay allocated while what was made is held."""
+    """The bytes that stay allocated while the result is alive."""
     gc.collect()
     tracemalloc.start()
     try:
@@ -166,7 +167,7 @@ def _scandir(where: Path) -> None:
 
 
 def _mix(where: Path) -> None:
-    """A board some weeks old: stamps, priorities, claims, and one in five finished."""
+    """Fill a board as after some weeks: stamps, priorities, claims, and a fifth finished."""
     for n in range(_TASKS):
         claim = f"worker-{n % 200}-{n:010X}"
         match n % 20:

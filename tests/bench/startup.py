@@ -1,4 +1,4 @@
-"""What `import dibs` adds to a bare Python, and what a whole small process costs."""
+"""The cost of `import dibs` over a bare Python, and of a complete small process."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 import dibs
 from tests.bench.harness import Contender, Limit, Row, compare, interleave, spread
 from tests.bench.peers import WAITING
-from tests.bench.places import Setup, offer, scratch
+from tests.bench.places import Setup, add_tasks, scratch
 
 TITLE = "Start-up"
 
 _PATH = f"import sys; sys.path.insert(0, {str(Path(dibs.__file__).parents[1])!r}); "
 _TUI = f"sys.path.insert(0, {str(Path(dibs.__file__).parents[2] / 'tui')!r}); "
-_COMMAND = _TUI + "sys.argv = ['dibs', *sys.argv[1:]]; from dibs_tui.main import main; main()"
+_COMMAND = _TUI + "sys.argv = ['dibs', *sys.argv[1:]]; from dibs_tui.cli import main; main()"
 _ONE_TASK = "import dibs; dibs.open(sys.argv[1]).claim(owner='bench').done()"
 
 
@@ -42,7 +42,7 @@ def run(setup: Setup) -> Iterator[Row]:
         cache, board = where / "cache", where / "board"
         dibs.open(board, create=True)
         rounds = setup.amount(60, 10)
-        offer(board, 0, WAITING + 2 * rounds)
+        add_tasks(board, 0, WAITING + 2 * rounds)
         contenders: dict[str, Contender] = {
             "bare": Python(cache, "pass"),
             "import": Python(cache, "import dibs"),

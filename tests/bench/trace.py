@@ -1,7 +1,7 @@
-"""Which system calls claim and done make: `python -m tests.bench.trace [off|normal|strict]`.
+"""The system calls of claim and done: `python -m tests.bench.trace [off|normal|strict]`.
 
-Both dibs and the bare loop do one operation between two marks under `strace`; what differs from
-one operation to the next (serial numbers, nonces, the folder) is blanked out.
+Both dibs and the bare loop do one operation between two marks under `strace`; parts that differ
+between operations (serial numbers, nonces, the folder) are blanked out.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BLANKS = (
 
 
 def calls(what: str, durability: str, place: Path) -> list[str]:
-    """One claim and one done as `strace` saw them, in order."""
+    """The calls of one claim and one done in `strace`, in order."""
     with scratch(place) as where:
         board, log = where / "board", where / "strace"
         board.mkdir()
@@ -49,7 +49,7 @@ def calls(what: str, durability: str, place: Path) -> list[str]:
 
 
 def differences(durability: str, place: Path) -> str:
-    """Why the bare loop is no baseline for this dibs; empty where it is one."""
+    """Why the bare loop is no baseline for this dibs; empty if it is."""
     if shutil.which("strace") is None:
         return ""
     ours, bare = calls("dibs", durability, place), calls("bare", durability, place)
@@ -59,11 +59,11 @@ def differences(durability: str, place: Path) -> str:
         (pair for pair in zip(ours, bare, strict=False) if pair[0] != pair[1]),
         (f"{len(ours)} calls", f"{len(bare)} calls"),
     )
-    return f"dibs makes other calls than tests/bench/bare.py: {first[0]} against {first[1]}"
+    return f"dibs and tests/bench/bare.py make different calls: {first[0]} against {first[1]}"
 
 
 def _blank(line: str) -> str:
-    """The call without what differs each time: `write` keeps no bytes and no count."""
+    """The call without the parts that differ each time: `write` keeps no bytes and no count."""
     if line.startswith("write("):
         return "write"
     for pattern, blank in _BLANKS:

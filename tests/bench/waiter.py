@@ -1,4 +1,4 @@
-"""What a waiter costs beside thousands of live claims, while the board changes all the time."""
+"""The cost of a waiter beside thousands of live claims, on a board that keeps changing."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pathlib import Path
 
 import dibs
 from tests.bench.harness import Limit, Row, spread
-from tests.bench.places import Setup, offer, others_busy, scratch
+from tests.bench.places import Setup, add_tasks, others_busy, scratch
 
 TITLE = "An idle waiter"
 
 _CLAIMS = 5_000
 _TTL = 3600.0
 _RENAMES = 10
-"""A second, of names that no waiter waits for."""
+"""Renames per second, of names that no waiter waits for."""
 _SETTLED = 3.0
 _WAITERS = (
     ("claim", "--wait"),
@@ -36,7 +36,7 @@ def run(setup: Setup) -> Iterator[Row]:
     note = f"{others:.1f} cores were busy with something else" if others > 0.2 else ""
     with scratch(setup.ram) as where:
         board = dibs.open(where, create=True)
-        offer(where, 0, _CLAIMS)
+        add_tasks(where, 0, _CLAIMS)
         for _ in range(_CLAIMS):
             assert board.claim(ttl=_TTL) is not None
         board.acquire("door", ttl=_TTL)
@@ -53,7 +53,7 @@ def run(setup: Setup) -> Iterator[Row]:
 
 
 def _share(where: Path, argv: Sequence[str], seconds: float) -> float:
-    """CPU seconds for each second of waiting, once it has looked at all there is."""
+    """The CPU seconds per second of waiting, after the first complete look."""
     command = [sys.executable, "-m", "dibs", "-d", str(where), *argv]
     core = str(Path(dibs.__file__).parents[1])
     with subprocess.Popen(command, env=os.environ | {"PYTHONPATH": core}) as waiter:
@@ -73,7 +73,7 @@ def _cpu(pid: int) -> float:
 
 @contextmanager
 def _changing(where: Path) -> Iterator[None]:
-    """A board on which something is renamed all the while."""
+    """Rename files on the board inside the block."""
     over = threading.Event()
     names = where / "notes-a", where / "notes-b"
     names[0].touch()

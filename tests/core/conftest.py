@@ -14,11 +14,15 @@ from tests.core.tools import Place, settle
 MEMORY = "/dev/shm"
 
 
+def fast() -> str | None:
+    """The fastest directory for files; None for the default one."""
+    return MEMORY if os.access(MEMORY, os.W_OK) else None
+
+
 @pytest.fixture
 def scratch() -> Iterator[Path]:
-    """A fast directory that other users can reach, with nothing in it."""
-    fast = MEMORY if os.access(MEMORY, os.W_OK) else None
-    path = Path(tempfile.mkdtemp(prefix="dibs-", dir=fast))
+    """An empty, fast directory that other users can reach."""
+    path = Path(tempfile.mkdtemp(prefix="dibs-", dir=fast()))
     path.chmod(0o755)
     yield path
     shutil.rmtree(path, ignore_errors=True)
@@ -26,19 +30,19 @@ def scratch() -> Iterator[Path]:
 
 @pytest.fixture
 def place(scratch: Path) -> Place:
-    """An empty board in a world whose clocks can be moved."""
+    """An empty board in a world whose clocks a test can move."""
     return Place(scratch)
 
 
 @pytest.fixture(params=SHELLS, ids=[" ".join(program) for program in SHELLS])
 def fleet(request: pytest.FixtureRequest, scratch: Path) -> Fleet:
-    """A board whose workers source the shell library, in each shell."""
+    """A board whose workers source the shell library, once for each shell."""
     return Fleet(scratch, request.param)
 
 
 @pytest.fixture
 def command(scratch: Path) -> Command:
-    """`dibs` on a board of its own."""
+    """`dibs` on a fresh board."""
     settle(scratch / "board")
     return Command(scratch / "board")
 
@@ -47,5 +51,5 @@ def command(scratch: Path) -> Command:
 def shell(scratch: Path) -> Shell:
     """A board whose workers are shells, with the one task `task-7`."""
     place = Shell(scratch, plain_ttl=PLAIN_TTL, max_attempts=3)
-    place.offer()
+    place.add()
     return place

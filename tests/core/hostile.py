@@ -1,4 +1,4 @@
-"""What the hostile tests share: foul things to plant, every verb to run, and a watch on escapes."""
+"""Shared by the hostile tests: invalid files to plant, every verb to run, a watch on escapes."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ KINDS = [
     *("empty", "huge", "binary", "passwd", "dangling", "itself", "fifo", "socket", "folder"),
     *("full", "sealed", "future", "bomb", "hardlink"),
 ]
-"""Every kind of thing that a hostile neighbour could put in a file's place."""
+"""Everything that a hostile user could put in a file's place."""
 Verb = Callable[[dibs.Board], object]
 
 
 def plant(path: Path, kind: str) -> None:
-    """Put that kind of thing in the place of a file."""
+    """Replace a file with something of this kind."""
     data = path.read_bytes() if path.is_file() and not path.is_symlink() else b"x"
     if path.exists() or path.is_symlink():
         path.unlink()
@@ -76,15 +76,15 @@ def _root(path: Path) -> Path:
     return path if path.name == "board" else _root(path.parent)
 
 
-class Quick(Movable):
-    """A disk that lets nobody wait: sleeping makes every folder a little older instead."""
+class NoWaitDisk(Movable):
+    """A disk without waits: a sleep moves the clocks instead, and so ages every folder."""
 
     def sleep(self, seconds: float) -> None:
         super().sleep(max(seconds, 5))
 
 
-class Den:
-    """A board with one of everything on it, a canary beside it, and room for something foul."""
+class AttackedBoard:
+    """A board with one of everything, with a canary outside, where a test plants invalid files."""
 
     def __init__(self, scratch: Path) -> None:
         self.path = scratch / "board"
@@ -111,8 +111,8 @@ class Den:
         board.reap()
 
     def opened(self) -> dibs.Board:
-        """The board, on a disk where nobody waits."""
-        return opened(Quick(self.path, self.world))
+        """The board, on a disk without waits."""
+        return opened(NoWaitDisk(self.path, self.world))
 
     def file(self, folder: str) -> Path:
         """The one file in a folder below `.dibs/`."""
@@ -120,29 +120,28 @@ class Den:
         return found
 
     def verbs(self) -> dict[str, Verb]:
-        """Every public verb, the destructive ones last."""
+        """All public verbs, the destructive ones last."""
         mine, door = self.mine, self.door
-        seen: dict[str, int] = {}
 
-        def sight(board: dibs.Board) -> str:
-            facts = board.snapshot().facts.get("shell.claimed")
-            return facts.sight if facts else "shell.claimed"
+        def act_name(board: dibs.Board) -> str:
+            holder = board.snapshot().holders.get("shell.claimed")
+            return holder.act_name if holder else "shell.claimed"
 
         return {
             "snapshot": lambda b: b.snapshot(),
             "counts": lambda b: b.snapshot().counts(),
             "find": lambda b: [b.find(i) for i in ("wait", "mine", "over", "shell", "none")],
-            "facts": lambda b: [b.facts(t) for t in b.snapshot().tasks.values()],
+            "holder": lambda b: [b.holder(t) for t in b.snapshot().tasks.values()],
             "payload": lambda b: [_tried(b.payload, t) for t in b.snapshot().tasks.values()],
             "view": lambda b: b.view().hint(["wait.available", "x.lock", mine]),
             "status": lambda b: [b.status("door"), b.status("gate"), b.status("none")],
-            "history": lambda b: [b.history("mine"), b.journal.read()],
-            "follow": lambda b: [b.journal.follow(seen), b.journal.torn()],
+            "history": lambda b: [b.log.of("mine"), b.log.read()],
+            "follow": lambda b: [b.log.since(), b.log.torn()],
             "check": lambda b: b.check(),
             "verify": lambda b: b.attach(mine).verify(),
             "beat": lambda b: b.attach(mine).beat(),
             "metadata": lambda b: b.attach(mine).beat(ttl=200, metadata="m"),
-            "read": lambda b: b.attach(mine).read(),
+            "read": lambda b: b.attach(mine).payload(),
             "again": lambda b: b.acquire("door", lease=door),
             "held": lambda b: b.claim("mine"),
             "closed": lambda b: b.acquire("door", owner="you"),
@@ -150,7 +149,7 @@ class Den:
             "resolve": lambda b: b.resolve("wait\nmine\nover\nnone"),
             "undoable": lambda b: b.undoable(),
             "reap one": lambda b: b.reap_claim(mine),
-            "reap shell": lambda b: b.reap_claim(sight(b)),
+            "reap shell": lambda b: b.reap_claim(act_name(b)),
             "reap": lambda b: b.reap(),
             "repair": lambda b: b.repair(),
             "add": lambda b: b.add("new", b"payload of new"),
@@ -158,18 +157,18 @@ class Den:
             "claim": lambda b: _ended(b.claim(owner="me")),
             "acquire": lambda b: b.acquire("gate").release(),
             "acquire new": lambda b: b.acquire("hatch").release(),
-            "reprioritise": lambda b: b.reprioritise("wait.available", 9),
+            "prioritize": lambda b: b.prioritize("wait.available", 9),
             "resume": lambda b: b.resume("door", owner="me", name=door),
             "forget": lambda b: b.forget("gone"),
             "release": lambda b: b.attach(mine).release(),
-            "force": lambda b: b.force_release(sight(b), "why"),
+            "force": lambda b: b.force_release(act_name(b), "why"),
             "park": lambda b: b.park("wait.f0p9.available", "why"),
             "requeue": lambda b: [b.requeue(t.name) for t in b.find("sunk")],
-            "purge": lambda b: b.purge(),
+            "purge": lambda b: b.purge(0),
         }
 
     def run(self) -> list[str]:
-        """Every verb, then all again much later; what came out that should not."""
+        """Run every verb, twice and hours apart; returns what went wrong."""
         watch = Watch(self.path)
         wrong: list[str] = []
         for _ in range(2):
@@ -184,9 +183,9 @@ class Den:
         return wrong + watch.seen
 
     def run_cli(self) -> list[str]:
-        """The same by the command: documented exit codes and clean lines."""
+        """The same with the command: it must give documented exit codes and printable lines."""
         wrong: list[str] = []
-        shared = Quick(self.path, self.world)
+        shared = NoWaitDisk(self.path, self.world)
         real = dibs.open
         stand_in: Any = lambda path, create=False: opened(shared)  # noqa: E731
         for argv in self.commands():
@@ -202,18 +201,18 @@ class Den:
             finally:
                 dibs.open = real
             out.seek(0)
-            printed, told = out.read(), err.getvalue()
+            printed, errors = out.read(), err.getvalue()
             if code not in range(7):
                 wrong.append(f"{argv}: exit {code}")
-            if code in (1, 2, 3, 5) and told.count("\n") != 1:
-                wrong.append(f"{argv}: not one line: {told!r}")
-            for line in (printed + told).split("\n"):
+            if code in (1, 2, 3, 5) and errors.count("\n") != 1:
+                wrong.append(f"{argv}: not one line: {errors!r}")
+            for line in (printed + errors).split("\n"):
                 if not line.isprintable():
                     wrong.append(f"{argv}: {line!r}")
         return wrong
 
     def commands(self) -> list[list[str]]:
-        """Every command, the destructive ones last."""
+        """All commands, the destructive ones last."""
         mine, door = self.mine, self.door
         return [
             *(["ls"], ["ls", "--state", "stale"], ["log"], ["log", "mine"], ["check"]),
@@ -223,14 +222,14 @@ class Den:
             *(["verify", mine], ["beat", mine], ["claim", "mine"], ["add", "new"], ["add", "mine"]),
             *(["acquire", "gate"], ["acquire", "door"], ["acquire", "door", "--lease", door]),
             *(["renew", door, "--ttl", "50"], ["claim", "--owner", "me"], ["claim", "none"]),
-            *(["prioritise", "wait.available", "9"], ["release", mine], ["done", mine]),
+            *(["prioritize", "wait.available", "9"], ["release", mine], ["done", mine]),
             *(["forget", "gone"], ["force-release", "shell.claimed", "--reason", "why"]),
             *(["park", "wait.available", "--reason", "why"], ["requeue", "sunk"], ["fail", door]),
             ["purge", "--done", "--older-than", "0"],
         ]
 
     def canary(self) -> list[tuple[object, ...]]:
-        """Everything beside the board, but for what a link from inside changes of itself."""
+        """All files outside the board, without what a link from inside changes in them."""
         found: list[tuple[object, ...]] = []
         for path in sorted(self.path.parent.rglob("*")):
             if self.path in (path, *path.parents) or path.name == ".world":
@@ -240,8 +239,8 @@ class Den:
             found.append((str(path), s.st_ino, stat.S_IFMT(s.st_mode), data))
         return found
 
-    def besieged(self, *, commands: bool = False, uid: int | None = None) -> list[str]:
-        """What goes wrong when every verb is run on the board as it is now; best nothing."""
+    def problems(self, *, commands: bool = False, uid: int | None = None) -> list[str]:
+        """Everything that goes wrong when every verb runs on the board; empty if all is well."""
         before, beside = self.payloads(), self.canary()
         finished = {_face(p) for p in _entries(self.path / "done")}
         if uid is not None:
@@ -250,7 +249,7 @@ class Den:
         wrong = in_child(self.run_cli if commands else self.run, uid=uid)
         if self.canary() != beside:
             wrong.append(f"outside the board: {beside} became {self.canary()}")
-        # What was released in a lock's place is free, and nobody acquires it.
+        # A task that was released as a lock is free, and nothing acquires it.
         free = [f".dibs/free/{sub.name}" for sub in _entries(self.path / ".dibs/free")]
         lost = before - self.payloads(".dibs/new", *free) - finished
         if commands:
@@ -258,7 +257,7 @@ class Den:
         return wrong + [f"lost {face}" for face in sorted(lost)]
 
     def payloads(self, *drafts: str) -> set[tuple[int, str]]:
-        """Every payload, and every foul thing in a payload's place, as what it is."""
+        """Every payload, and everything in the place of a payload, by content or by kind."""
         found = set()
         for folder in ("", "done", "failed", *drafts):
             for path in _entries(self.path / folder):
@@ -290,7 +289,7 @@ def _ended(claim: dibs.Claim | None) -> object:
 
 
 class Watch:
-    """Sees every path that this process opens or changes from now on; there is no way back."""
+    """Records every path that this process opens or changes; it cannot be switched off."""
 
     def __init__(self, board: Path) -> None:
         self.seen: list[str] = []
@@ -306,7 +305,7 @@ class Watch:
         try:
             flags = args[2] if event == "open" and len(args) > 2 else 0
             flags = flags if isinstance(flags, int) else 0
-            if flags & os.O_EXCL:  # opens nothing that is there already
+            if flags & os.O_EXCL:  # cannot open an existing file
                 return
             safe = bool(flags & os.O_NOFOLLOW)
             for arg in args[:2] if event in ("os.rename", "os.link") else args[:1]:

@@ -1,4 +1,4 @@
-"""The shell library under test: one script at a time, in each shell that is here."""
+"""The shell library under test: it runs one script at a time, in each installed shell."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import dibs
+from dibs.files.engine import FilesBoard, open_directory
 from tests.core.tools import settle
 from tests.patience import PATIENCE
 
@@ -19,7 +20,7 @@ CLAIM = r"[A-Za-z0-9_=-]+\.f[1-9][0-9]*(a[0-9]+)?(p[0-9])?\.[A-Za-z0-9_-]+-[0-9A
 
 
 class Fleet:
-    """A board, and shells that source the library there."""
+    """A board, and shells that source the library."""
 
     def __init__(self, scratch: Path, program: list[str], **settings: object) -> None:
         if shutil.which(program[0]) is None:
@@ -28,14 +29,14 @@ class Fleet:
         self.library = LIBRARY
         self.path = scratch / "board"
         self.commands = os.environ["PATH"]
-        if program[0] == "busybox":  # then nothing but busybox
+        if program[0] == "busybox":  # then no other tool is on PATH
             self.commands = str(scratch / "bin")
             os.mkdir(self.commands)
             subprocess.run(["busybox", "--install", "-s", self.commands], check=True)
         settle(self.path, **settings)
 
-    def offer(self, *names: str) -> None:
-        """As a plain shell does it."""
+    def add(self, *names: str) -> None:
+        """Add tasks as a plain shell does."""
         for name in names:
             (self.path / f"{name}.available").write_text(f"payload of {name}\n")
 
@@ -52,13 +53,13 @@ class Fleet:
         )
 
     def sh(self, script: str, *, code: int = 0, **env: str) -> str:
-        """What the script prints, once it has ended with that code."""
+        """The output of a script that must exit with this code."""
         done = self.run(script, **env)
         assert done.returncode == code, done
         return done.stdout.decode("utf-8", "surrogateescape").strip()
 
     def instead_of(self, tool: str, script: str) -> None:
-        """Let another such tool be found first; $REAL is the one that was there."""
+        """Put a script before a tool on PATH; in the script, $REAL is the real tool."""
         real, folder = shutil.which(tool, path=self.commands), self.path.parent / "first"
         folder.mkdir(exist_ok=True)
         (folder / tool).write_text(f"#!/bin/sh\nREAL={real}\n{script}\n")
@@ -66,12 +67,12 @@ class Fleet:
         self.commands = f"{folder}:{self.commands}"
 
     def names(self) -> list[str]:
-        own = {".dibs", "done", "failed"}
+        own = {".dibs", ".paused", "done", "failed"}
         found = [p.name for p in self.path.iterdir() if p.name not in own]
         for folder in ("done", "failed"):
             if (self.path / folder).is_dir():
                 found += [f"{folder}/{p.name}" for p in (self.path / folder).iterdir()]
         return sorted(found)
 
-    def board(self) -> dibs.Board:
-        return dibs.open(self.path)
+    def board(self) -> FilesBoard:
+        return open_directory(self.path)

@@ -1,4 +1,4 @@
-"""A board whose workers are shells: every line of shell is theirs, verbatim."""
+"""A board whose workers are shells; the command lines are exactly those of real workers."""
 
 import subprocess
 from collections.abc import Callable
@@ -16,44 +16,44 @@ THEIR_REAPER = "mv task-7.claimed task-7.available; rm -f task-7.lock"
 
 
 class Died(BaseException):
-    """The process ends at this very call."""
+    """The process dies in this call."""
 
 
 class Shell(Place):
-    """A board whose workers are shells, each command run by a host of that name."""
+    """A board whose workers are shells, each on a host with a given name."""
 
     def sh(self, *commands: str, host: str = "web-3") -> None:
         script = "\n".join([f"hostname() {{ echo {host}; }}", "set -e", *commands])
         subprocess.run(["sh", "-c", script], cwd=self.path, check=True, timeout=PATIENCE)
 
-    def offer(self, name: str = "task-7.available") -> None:
+    def add(self, name: str = "task-7.available") -> None:
         (self.path / name).write_bytes(PAYLOAD)
 
     def wait(self, seconds: float) -> None:
-        """Let time go by under the eyes of the board, which can then vouch for it."""
+        """Let time pass after a look of the board, so that its clock stays trusted."""
         self.board.reap()
         self.world.advance(seconds)
 
     def reaped(self) -> list[str]:
-        return [task.name for task in self.board.reap().given_back]
+        return [task.name for task in self.board.reap().tasks]
 
-    def hand_back(self) -> None:
-        """A worker takes it and falls silent, and it is given back."""
+    def expire_once(self) -> None:
+        """Let a worker claim the task and stop beating, and let the board requeue it."""
         self.sh(CLAIM, ECHO)
         self.wait(PLAIN_TTL + 1)
-        assert len(self.board.reap().given_back) == 1
+        assert len(self.board.reap().tasks) == 1
 
     def reasons(self) -> list[str]:
-        return [event.reason for event in self.board.history("task-7")]
+        return [event.reason for event in self.board.log.of("task-7")]
 
-    def sight(self) -> str:
-        """The name that the operator has on the screen."""
-        (facts,) = self.board.snapshot().facts.values()
-        return facts.sight
+    def act_name(self) -> str:
+        """The name that an operator sees on the screen and acts on."""
+        (holder,) = self.board.snapshot().holders.values()
+        return holder.act_name
 
 
 def at(path: str, act: Callable[[], None]) -> Callable[[str], None]:
-    """A hook that acts once, at the first call on that path."""
+    """A hook that acts once, at the first call on a path."""
     left = [act]
 
     def hook(called: str) -> None:

@@ -1,4 +1,4 @@
-"""Requeueing a list: each line resolved to one exact name, each with an outcome of its own."""
+"""Requeueing a list: each line resolves to one exact name and gets its own outcome."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 
 import dibs
 from dibs import cli
+from tests.contract.test_acts_requeue import failed
 from tests.core.test_cli import Command
 from tests.core.tools import Place
 from tests.patience import PATIENCE
@@ -38,17 +39,6 @@ class Desk(Command):
 @pytest.fixture
 def desk(place: Place) -> Desk:
     return Desk(place.path)
-
-
-def failed(place: Place, *idents: str) -> list[str]:
-    """The exact names of tasks that failed once and were parked."""
-    names = []
-    for ident in idents:
-        place.board.add(ident, b"p")
-        claim = place.board.claim(ident)
-        assert claim is not None
-        names.append(place.board.park(claim.fail().name, "flaky").name)
-    return names
 
 
 def statuses(found: list[dict[str, Any]]) -> list[tuple[str, str]]:
@@ -81,23 +71,25 @@ def test_ids_and_exact_names_are_requeued_in_their_order(place: Place, desk: Des
     assert place.names() == sorted(line["claim"] for line in found)
 
 
-def test_the_reason_and_the_attempts_go_for_all_of_them(place: Place, desk: Desk) -> None:
+def test_the_reason_and_the_attempts_apply_to_all(place: Place, desk: Desk) -> None:
     failed(place, "a", "b")
     desk.requeue("a\nb", "--keep-attempts", "--reason", "web-3 is fixed")
     assert place.names() == ["a.f1a1.available", "b.f1a1.available"]
-    assert place.board.history("b")[-1].reason == "web-3 is fixed"
+    assert place.board.log.of("b")[-1].reason == "web-3 is fixed"
 
 
-def test_what_is_refused_or_unknown_stops_nothing_and_makes_it_3(place: Place, desk: Desk) -> None:
+def test_refused_and_unknown_tasks_do_not_stop_the_others_and_give_exit_3(
+    place: Place, desk: Desk
+) -> None:
     failed(place, "good", "last")
     place.board.add("waits")
     place.board.add("busy")
     claim = place.board.claim("busy", owner="web-9")
     assert claim is not None
-    lines = ["nobody", "waits", "good", "busy", "failed/gone.f1.me-0123456789", "last"]
+    lines = ["missing", "waits", "good", "busy", "failed/gone.f1.me-0123456789", "last"]
     found = desk.requeue("\n".join(lines), code=3)
     assert statuses(found) == [
-        ("nobody", "unknown"),
+        ("missing", "unknown"),
         ("waits", "refused"),
         ("good", "requeued"),
         ("busy", "refused"),
@@ -109,7 +101,7 @@ def test_what_is_refused_or_unknown_stops_nothing_and_makes_it_3(place: Place, d
     claim.verify()
 
 
-def test_an_id_that_two_ended_tasks_have_is_for_a_person_to_choose(
+def test_an_id_of_two_ended_tasks_is_refused_for_a_person_to_choose(
     place: Place, desk: Desk
 ) -> None:
     (name,) = failed(place, "a")
@@ -122,9 +114,9 @@ def test_an_id_that_two_ended_tasks_have_is_for_a_person_to_choose(
     assert statuses(desk.requeue(other)) == [(other, "requeued")]
 
 
-def test_an_id_that_waits_again_already_is_refused(place: Place, desk: Desk) -> None:
+def test_an_id_that_is_available_again_is_refused(place: Place, desk: Desk) -> None:
     (name,) = failed(place, "a")
-    (place.path / "a.available").write_bytes(b"offered by a shell")
+    (place.path / "a.available").write_bytes(b"added by a shell")
     before = place.names()
     assert statuses(desk.requeue(f"a\n{name}", code=3)) == [("a", "refused"), (name, "refused")]
     assert place.names() == before
@@ -136,7 +128,7 @@ def test_one_task_named_twice_is_requeued_once(place: Place, desk: Desk) -> None
     assert place.names() == ["a.f1.available"]
 
 
-def test_a_dry_run_shows_the_exact_names_and_does_nothing(place: Place, desk: Desk) -> None:
+def test_a_dry_run_shows_the_exact_names_and_changes_nothing(place: Place, desk: Desk) -> None:
     names = failed(place, "a", "b")
     found = desk.requeue("a\nb", "--dry-run")
     assert [(line["status"], line["name"]) for line in found] == [
@@ -158,14 +150,14 @@ def test_a_task_that_the_disk_refuses_does_not_stop_the_others(
     place.port.before["rename"] = refuse
     monkeypatch.setattr("dibs.cli.boards.open", lambda path, create=False: place.board)
     (scratch / "list").write_text("a\nb\n")
-    assert cli.main(["requeue", "--from", str(scratch / "list")]) == 3
+    assert cli.main(["-d", str(place.path), "requeue", "--from", str(scratch / "list")]) == 3
     out, err = capsys.readouterr()
     assert [line.split()[0] for line in out.splitlines()] == ["refused", "requeued"]
     assert err == "dibs: 1 refused, 1 requeued\n"
     assert place.names() == ["b.f1.available", first]
 
 
-def test_a_task_that_was_requeued_by_another_meanwhile_is_left_alone(
+def test_a_task_that_another_operator_requeued_meanwhile_is_left_alone(
     place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], scratch: Path
 ) -> None:
     failed(place, "a", "b")
@@ -179,14 +171,14 @@ def test_a_task_that_was_requeued_by_another_meanwhile_is_left_alone(
     place.port.before["rename"] = overtake
     monkeypatch.setattr("dibs.cli.boards.open", lambda path, create=False: place.board)
     (scratch / "list").write_text("a\nb\n")
-    assert cli.main(["requeue", "--from", str(scratch / "list")]) == 3
+    assert cli.main(["-d", str(place.path), "requeue", "--from", str(scratch / "list")]) == 3
     out = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in out] == ["requeued", "refused"]
     assert "claimed by web-9" in out[1]
 
 
 def listings(place: Place, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Notes every listing of a folder from here on."""
+    """The folders that are listed from here on."""
     found: list[str] = []
     listed = place.port.names
 
@@ -198,7 +190,7 @@ def listings(place: Place, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def test_many_are_requeued_by_one_listing_of_the_board(
+def test_many_are_requeued_with_one_listing_of_the_board(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = failed(place, *(f"t{n}" for n in range(20)))
@@ -209,15 +201,15 @@ def test_many_are_requeued_by_one_listing_of_the_board(
 
 
 @pytest.mark.parametrize("ident", ["b", "v1.2"])
-def test_what_a_shell_offers_between_two_requeues_is_seen(place: Place, ident: str) -> None:
+def test_a_task_that_a_shell_adds_between_two_requeues_is_seen(place: Place, ident: str) -> None:
     first, second = failed(place, "a", ident)
     place.board.requeue(first)
-    (place.path / f"{ident}.available").write_bytes(b"offered by a shell")
+    (place.path / f"{ident}.available").write_bytes(b"added by a shell")
     with pytest.raises(dibs.Changed, match="on the board already"):
         place.board.requeue(second)
 
 
-def test_of_two_ended_tasks_with_one_id_one_is_requeued(place: Place) -> None:
+def test_only_one_of_two_ended_tasks_with_one_id_is_requeued(place: Place) -> None:
     (name,) = failed(place, "a")
     other = "done/a.f9.me-0123456789"
     (place.path / other).write_bytes(b"another")
@@ -226,7 +218,7 @@ def test_of_two_ended_tasks_with_one_id_one_is_requeued(place: Place) -> None:
         place.board.requeue(other)
 
 
-def test_a_listing_serves_requeues_for_a_second(place: Place) -> None:
+def test_one_listing_serves_all_requeues_within_a_second(place: Place) -> None:
     first, second = failed(place, "a", "b")
     place.board.requeue(first)
     (place.path / "b.f7.available").write_bytes(b"copied by hand")
@@ -235,7 +227,7 @@ def test_a_listing_serves_requeues_for_a_second(place: Place) -> None:
         place.board.requeue(second)
 
 
-FOUL = [
+INVALID = [
     "a\x1b[2Jb",
     "\x00",
     "\u202ea",
@@ -250,18 +242,20 @@ FOUL = [
 ]
 
 
-def test_foul_lines_are_unknown_and_never_printed_raw(place: Place, desk: Desk) -> None:
+def test_invalid_lines_are_unknown_and_never_printed_raw(place: Place, desk: Desk) -> None:
     failed(place, "good")
-    text = "\n".join([*FOUL, "good"])
+    text = "\n".join([*INVALID, "good"])
     found = desk.requeue(text, "--dry-run", code=3)
-    assert statuses(found) == [*((line, "unknown") for line in FOUL), ("good", "would-requeue")]
+    assert statuses(found) == [*((line, "unknown") for line in INVALID), ("good", "would-requeue")]
     path = place.path.parent / "list"
     path.write_bytes(text.encode("utf-8", "surrogateescape"))
-    told = desk("requeue", "--from", str(path), code=3)  # the helper refuses what is not printable
-    assert told == f"dibs: {len(FOUL)} unknown, 1 requeued"
+    output = desk(
+        "requeue", "--from", str(path), code=3
+    )  # the helper refuses what is not printable
+    assert output == f"dibs: {len(INVALID)} unknown, 1 requeued"
 
 
-def test_foul_ids_that_are_there_are_found(place: Place, desk: Desk) -> None:
+def test_ids_with_special_characters_are_found(place: Place, desk: Desk) -> None:
     idents = ["a\x1b[2Jb", "é/..", "\udcff", "-x"]
     failed(place, *idents)
     assert statuses(desk.requeue("\n".join(idents))) == [(i, "requeued") for i in idents]
@@ -272,26 +266,15 @@ def test_an_empty_list_is_done(desk: Desk, lines: bytes) -> None:
     assert desk.requeue(lines) == []
 
 
-def test_what_goes_not_together_is_bad_input(place: Place, desk: Desk) -> None:
+def test_options_that_exclude_each_other_are_bad_input(place: Place, desk: Desk) -> None:
     (name,) = failed(place, "a")
     for argv in ([], [name, "--from", "-"], [name, "--dry-run"], ["--from", "/nowhere"]):
         desk("requeue", *argv, code=2)
-    assert f"give one of these: {name}" in desk("requeue", "a", code=2)
+    assert f"give `dibs requeue {name}`" in desk("requeue", "a", code=2)
     assert place.names() == [name]
 
 
-def test_a_board_resolves_a_pasted_list_without_touching_anything(place: Place) -> None:
-    (name,) = failed(place, "a")
-    waiting = place.board.add("b")
-    good, taken, unknown = place.board.resolve("a\nb\nc")
-    assert good == dibs.Resolved("a", name)
-    assert (taken.name, taken.now) == ("", (waiting,))
-    assert "available" in taken.why
-    assert (unknown.name, unknown.now) == ("", ())
-    assert place.names() == sorted([name, waiting.name])
-
-
-def test_a_name_that_one_listing_missed_is_looked_for_again(
+def test_a_name_that_one_listing_missed_is_searched_again(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (name,) = failed(place, "a")
@@ -309,7 +292,7 @@ def test_a_name_that_one_listing_missed_is_looked_for_again(
     assert place.board.resolve("a") == [dibs.Resolved("a", name)]
 
 
-def test_a_dry_run_refuses_what_the_act_refuses_for_its_state(command: Command) -> None:
+def test_a_dry_run_refuses_the_same_states_as_the_act(command: Command) -> None:
     command("add", "a")
     source = command.path.parent / "list"
     source.write_text("a.available\n")

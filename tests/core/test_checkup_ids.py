@@ -1,4 +1,4 @@
-"""Ids that have several names, none, or lost what says that they were used."""
+"""Ids with several names, with none, or whose record of use was lost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 import dibs
 from tests.core.library import Fleet
 from tests.core.test_cli import Command
-from tests.core.tools import Place
+from tests.core.tools import Killed, Place
 
 MANY = 200
 
@@ -23,7 +23,7 @@ def kinds(place: Place) -> list[str]:
 
 
 def gone_by_hand(place: Place, count: int = MANY) -> list[str]:
-    """Tasks that were added and that shells took and finished: `rm` is how they say done."""
+    """Add tasks that shells claim and finish; a shell finishes with `rm`."""
     idents = [f"task-{number}" for number in range(count)]
     for ident in idents:
         place.board.add(ident)
@@ -39,7 +39,7 @@ def done(place: Place, ident: str) -> dibs.Task:
 
 @contextmanager
 def busy(place: Place) -> Iterator[list[int]]:
-    """A board that changes before each listing; how often that was."""
+    """Make the board change before each listing; yields how often it did."""
     times: list[int] = []
 
     def change(path: str) -> None:
@@ -53,16 +53,16 @@ def busy(place: Place) -> Iterator[list[int]]:
     del place.port.before["names"]
 
 
-def test_tasks_that_shells_finished_are_worth_a_line_and_no_fault(place: Place) -> None:
+def test_tasks_that_shells_finished_are_noted_but_no_fault(place: Place) -> None:
     idents = gone_by_hand(place)
     (finding,) = place.board.check()
-    assert (finding.kind, finding.fault, finding.mend) == ("gone", False, None)
+    assert (finding.kind, finding.fault, finding.repair) == ("gone", False, None)
     assert sorted(finding.ids) == sorted(idents)
     assert "200 ids" in finding.text
     assert place.board.repair() == [finding]
 
 
-def test_check_says_so_and_ends_well(command: Command) -> None:
+def test_check_notes_them_and_exits_0(command: Command) -> None:
     command("add", "a", "b")
     for ident in "ab":
         (command.path / f"{ident}.available").unlink()
@@ -86,36 +86,33 @@ def test_many_ids_are_forgotten_with_one_search(place: Place) -> None:
     assert place.board.add("task-7").fence > 1_000_000
 
 
-def test_forgetting_ends_on_a_board_that_is_never_quiet(place: Place) -> None:
+def test_forgetting_ends_on_a_board_that_keeps_changing(place: Place) -> None:
     gone_by_hand(place, 3)
     place.board.add("here")
     with busy(place) as times:
-        told = dict(place.board.forget_each(["task-0", "here", "task-1", "never"]))
+        refusals = dict(place.board.forget_each(["task-0", "here", "task-1", "never"]))
     assert len(times) >= 10
-    assert (told["task-0"], told["task-1"]) == (None, None)
-    assert isinstance(told["here"], dibs.Changed)
-    assert isinstance(told["never"], dibs.UnknownId)
+    assert (refusals["task-0"], refusals["task-1"]) == (None, None)
+    assert isinstance(refusals["here"], dibs.Changed)
+    assert isinstance(refusals["never"], dibs.UnknownId)
 
 
-def test_what_was_purged_is_forgotten_at_once_on_a_busy_board(place: Place) -> None:
-    """Its one name became the note of its fence, so nothing has to be searched."""
+def test_a_purged_id_is_forgotten_at_once_on_a_busy_board(place: Place) -> None:
+    """Its only name became the record of its fence, so nothing has to be searched."""
     for number in range(5):
         place.board.add(f"task-{number}", b"p")
         done(place, f"task-{number}")
-    assert place.board.purge() == 5
+    assert place.board.purge(0) == 5
     before = place.world.boot
     with busy(place) as times:
-        told = dict(place.board.forget_each(f"task-{number}" for number in range(5)))
-    assert set(told.values()) == {None}
+        refusals = dict(place.board.forget_each(f"task-{number}" for number in range(5)))
+    assert set(refusals.values()) == {None}
     assert len(times) == 1
     assert place.world.boot == before
     assert place.board.add("task-3").fence == 2
 
 
-def test_a_purge_that_was_stopped_leaves_a_note_that_repair_empties(place: Place) -> None:
-    class Killed(BaseException):
-        pass
-
+def test_an_interrupted_purge_leaves_a_record_that_repair_empties(place: Place) -> None:
     def die(path: str) -> None:
         if path.startswith(".dibs/new/"):
             raise Killed
@@ -124,7 +121,7 @@ def test_a_purge_that_was_stopped_leaves_a_note_that_repair_empties(place: Place
     done(place, "x")
     place.port.before["rename"] = die
     with pytest.raises(Killed):
-        place.board.purge()
+        place.board.purge(0)
     place.port.before.clear()
     assert place.names() == []
     assert (place.path / ".dibs/past/x.f1").read_bytes() == b"payload"
@@ -137,7 +134,7 @@ def test_a_purge_that_was_stopped_leaves_a_note_that_repair_empties(place: Place
     assert place.board.add("x").fence == 2
 
 
-def test_a_purge_whose_note_cannot_be_emptied_is_done_all_the_same(place: Place) -> None:
+def test_a_purge_whose_record_cannot_be_emptied_still_counts(place: Place) -> None:
     for ident in "ab":
         place.board.add(ident, b"payload")
         done(place, ident)
@@ -148,26 +145,28 @@ def test_a_purge_whose_note_cannot_be_emptied_is_done_all_the_same(place: Place)
 
     place.port.before["create"] = full
     with pytest.raises(dibs.Uncertain, match="is purged, but its payload is still"):
-        place.board.purge()
+        place.board.purge(0)
     assert place.names() == []
-    assert [event.verb for event in place.board.history("a")][-1] == "purge"
+    assert [event.verb for event in place.board.log.of("a")][-1] == "purge"
     place.port.before.clear()
     assert kinds(place) == ["purged", "purged"]
     assert place.board.repair() == []
 
 
-def test_the_command_forgets_a_list_and_says_what_it_kept(command: Command, tmp_path: Path) -> None:
+def test_the_command_forgets_a_list_and_shows_what_it_kept(
+    command: Command, tmp_path: Path
+) -> None:
     command("add", "a", "b", "here")
     for ident in "ab":
         (command.path / f"{ident}.available").unlink()
     ids = tmp_path / "ids"
     ids.write_text("b\nhere\n\na\n")
-    told = command.run("forget", "a", "--from", str(ids))
-    assert told.returncode == 3
-    lines = told.stdout.decode().splitlines()
+    done = command.run("forget", "a", "--from", str(ids))
+    assert done.returncode == 3
+    lines = done.stdout.decode().splitlines()
     assert sorted(line.split()[0] for line in lines) == ["forgotten", "forgotten", "refused"]
     assert "here.available" in next(line for line in lines if line.startswith("refused"))
-    assert "give the ids" in command("forget", code=2)
+    assert "no ids to free" in command("forget", code=2)
 
 
 def test_many_doubles_are_found_together(place: Place) -> None:
@@ -179,7 +178,7 @@ def test_many_doubles_are_found_together(place: Place) -> None:
     assert place.world.boot - before < 10**9
 
 
-def test_a_name_that_a_listing_doubles_is_no_double(place: Place) -> None:
+def test_a_name_that_a_listing_shows_twice_is_no_double(place: Place) -> None:
     place.board.add("x")
     real = place.port.names
 
@@ -200,20 +199,20 @@ def test_a_backup_restored_over_a_live_board_is_reported(place: Place, over: str
     else:
         done(place, "x")
     if over == "purged":
-        place.board.purge()
+        place.board.purge(0)
     shutil.copytree(backup, place.path, dirs_exist_ok=True)
     (finding,) = place.board.check()
-    assert (finding.kind, finding.name, finding.mend) == ("restored", "x.available", None)
+    assert (finding.kind, finding.name, finding.repair) == ("restored", "x.available", None)
     assert "backup" in finding.text
     (place.path / "x.available").unlink()
     assert kinds(place) == []
 
 
-def test_a_life_after_another_is_no_restored_backup(place: Place) -> None:
+def test_a_second_life_is_no_restored_backup(place: Place) -> None:
     for _ in range(2):
         place.board.add("x")
         done(place, "x")
-        place.board.purge()
+        place.board.purge(0)
         place.board.forget("x")
     place.board.add("x")
     assert kinds(place) == []
@@ -223,13 +222,13 @@ def lose(place: Place) -> None:
     shutil.rmtree(place.path / ".dibs/known")
 
 
-def test_where_known_is_lost_no_id_is_added_twice_and_no_fence_comes_back(place: Place) -> None:
+def test_without_known_no_id_is_added_twice_and_no_fence_repeats(place: Place) -> None:
     for ident in ("held", "wait", "over", "sunk", "past", "again", "twice"):
         place.board.add(ident)
     for ident in ("over", "past", "again", "twice", "twice"):
         done(place, ident)
         if ident != "over":
-            place.board.purge()
+            place.board.purge(0)
         if ident in ("again", "twice"):
             place.board.forget(ident)
             place.board.add(ident)
@@ -245,7 +244,7 @@ def test_where_known_is_lost_no_id_is_added_twice_and_no_fence_comes_back(place:
     assert claim is not None
     claim.beat()
     (finding,) = [f for f in board.check() if f.kind == "known"]
-    assert finding.mend is not None
+    assert finding.repair is not None
     assert board.repair() == []
     assert kinds(place) == []
     for ident in ("held", "wait", "over", "sunk", "past", "again", "twice", "door"):
@@ -257,7 +256,7 @@ def test_where_known_is_lost_no_id_is_added_twice_and_no_fence_comes_back(place:
     assert again.fence == 3
 
 
-def test_a_process_under_which_known_is_lost_adds_no_id_twice(place: Place) -> None:
+def test_a_process_that_loses_known_while_it_runs_adds_no_id_twice(place: Place) -> None:
     place.board.add("x")
     claim = place.board.claim("x")
     assert claim is not None
@@ -272,7 +271,7 @@ def test_a_process_under_which_known_is_lost_adds_no_id_twice(place: Place) -> N
     assert place.board.acquire("door").fence == 1
 
 
-def test_an_id_that_is_requeued_while_a_lost_known_is_written_is_not_added_twice(
+def test_an_id_requeued_while_known_is_restored_is_not_added_twice(
     place: Place,
 ) -> None:
     place.board.add("x")
@@ -282,30 +281,30 @@ def test_an_id_that_is_requeued_while_a_lost_known_is_written_is_not_added_twice
     findings = [f for f in place.board.check() if f.kind == "known"]
 
     def moves(folder: str) -> None:
-        """After the board's own directory was listed, and before `done/` is."""
+        """Requeue after the board's directory was listed and before `done/` is."""
         if folder == "done":
             del place.port.before["names"]
             other.requeue(over.name)
 
     place.port.before["names"] = moves
     for finding in findings:
-        assert finding.mend is not None
-        finding.mend()
+        assert finding.repair is not None
+        finding.repair()
     assert place.names() == ["x.f1.available"]
     with pytest.raises(dibs.Exists):
         place.board.add("x")
 
 
-def test_an_id_that_is_published_after_a_lost_known_was_written_is_not_added_twice(
+def test_an_id_published_after_known_was_restored_is_not_added_twice(
     place: Place,
 ) -> None:
     place.board.add("x")
     done(place, "x")
-    place.board.purge()
+    place.board.purge(0)
     place.board.forget("x")
 
     def loses(_: str) -> None:
-        """Between the entry in `known/` and the payload's rename."""
+        """Lose `known/` between the entry and the rename of the payload."""
         del place.port.before["rename"]
         lose(place)
         assert place.another()[0].repair() == []
@@ -319,21 +318,21 @@ def test_an_id_that_is_published_after_a_lost_known_was_written_is_not_added_twi
     assert place.names() == [claim.task.name]
 
 
-def test_a_forgotten_id_whose_known_is_lost_goes_on_above_its_fences(place: Place) -> None:
+def test_a_forgotten_id_without_known_continues_above_its_fences(place: Place) -> None:
     place.board.add("x")
     last = done(place, "x").fence
-    place.board.purge()
+    place.board.purge(0)
     place.board.forget("x")
     (place.path / ".dibs/known/x.0").unlink()
     again = place.board.add("x")
     assert again.fence > last
     assert done(place, "x").fence > last
-    place.board.purge()
+    place.board.purge(0)
     place.board.forget("x")
     assert place.board.add("x").fence > again.fence + 1
 
 
-def test_one_lost_entry_is_reported_and_written(place: Place) -> None:
+def test_one_lost_entry_is_reported_and_restored(place: Place) -> None:
     for ident in "abc":
         place.board.add(ident)
     done(place, "a")
@@ -345,7 +344,7 @@ def test_one_lost_entry_is_reported_and_written(place: Place) -> None:
         place.board.add("a")
 
 
-def test_the_shell_library_does_not_begin_a_lost_known_anew(fleet: Fleet) -> None:
+def test_the_shell_library_does_not_recreate_a_lost_known(fleet: Fleet) -> None:
     fleet.board().add("x")
     shutil.rmtree(fleet.path / ".dibs/known")
     done = fleet.run("claim_task x")

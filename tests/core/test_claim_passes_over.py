@@ -1,4 +1,4 @@
-"""What cannot be claimed is passed over and reported; the tasks beside it are claimed."""
+"""Claims pass over a file that cannot be claimed, and `check` reports it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 import dibs
-from dibs.names import FENCE_MAX
+from dibs.files.engine import FilesBoard, open_directory
+from dibs.model.names import FENCE_MAX
 from tests.core.library import SHELLS, Fleet
 from tests.core.tools import NOBODY, Movable, Place, give, in_child, opened, settle
 
@@ -79,7 +80,7 @@ OBSTACLES: dict[Callable[[Path, AWAY], Path], str] = {
 
 @contextmanager
 def board_with(obstacle: Callable[[Path, AWAY], Path], path: Path) -> Iterator[Path]:
-    """A board at whose head something cannot be claimed, and what that is."""
+    """A board whose first file cannot be claimed; yields that file."""
     settle(path)
     with ExitStack() as away:
         found = obstacle(path / "a.available", away)
@@ -92,11 +93,11 @@ every = pytest.mark.parametrize("obstacle", OBSTACLES, ids=lambda each: each.__n
 
 
 @every
-def test_a_claimant_passes_over_what_it_cannot_claim_and_waits_for_nothing(
+def test_a_worker_passes_over_a_file_that_it_cannot_claim_without_waiting(
     obstacle: Callable[[Path, AWAY], Path], board_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with board_with(obstacle, board_dir) as stuck:
-        board = dibs.open(board_dir)
+        board = open_directory(board_dir)
         board.reap()
         sleeps: list[float] = []
         monkeypatch.setattr(board._store.port, "sleep", sleeps.append)
@@ -107,22 +108,24 @@ def test_a_claimant_passes_over_what_it_cannot_claim_and_waits_for_nothing(
 
 
 @every
-def test_who_names_it_is_told_the_cause(
+def test_a_claim_by_name_is_refused_with_the_cause(
     obstacle: Callable[[Path, AWAY], Path], board_dir: Path
 ) -> None:
     with board_with(obstacle, board_dir) as stuck:
         with pytest.raises(dibs.Unclaimable) as caught:
-            dibs.open(board_dir).claim("a", owner="me")
+            open_directory(board_dir).claim("a", owner="me")
         assert caught.value.name == stuck.name
         assert str(caught.value).startswith(f"{stuck.name}: ")
 
 
 @every
-def test_the_doctor_reports_it_with_the_cause(
+def test_check_reports_it_with_the_cause(
     obstacle: Callable[[Path, AWAY], Path], board_dir: Path
 ) -> None:
     with board_with(obstacle, board_dir) as stuck:
-        found = [finding for finding in dibs.open(board_dir).check() if finding.kind == "stuck"]
+        found = [
+            finding for finding in open_directory(board_dir).check() if finding.kind == "stuck"
+        ]
         assert [finding.name for finding in found] == [stuck.name]
         assert OBSTACLES[obstacle] in found[0].text
 
@@ -134,15 +137,15 @@ def test_a_shell_passes_over_it_as_well(
 ) -> None:
     fleet = Fleet(tmp_path, program)
     with board_with(obstacle, fleet.path):
-        told = fleet.sh("next_task; next_task; next_task", code=4)
-        assert [line.partition(".")[0] for line in told.splitlines()] == ["b", "c"]
+        claims = fleet.sh("next_task; next_task; next_task", code=4)
+        assert [line.partition(".")[0] for line in claims.splitlines()] == ["b", "c"]
 
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="NO OTHER USER WAS TRIED: not root")
 
 
 def shared(path: Path, mode: int, **settings: object) -> None:
-    """A board of two users, with a file of the other's at its head."""
+    """A board of two users, whose first file belongs to the other user."""
     settle(path, **settings)
     for name in ("a", "b"):
         made(path / f"{name}.available")
@@ -154,8 +157,8 @@ def shared(path: Path, mode: int, **settings: object) -> None:
 
 
 def claims_of(path: Path) -> tuple[list[str], list[str], str]:
-    """What a user gets, what the doctor tells it, and what it is told of the other's task."""
-    board = dibs.open(path)
+    """What a user claims, what `check` reports to it, and its refusal for the other's task."""
+    board = open_directory(path)
     got = [claim.id for claim in iter(lambda: board.claim(owner="me"), None)]
     found = [finding.text for finding in board.check() if finding.kind == "stuck"]
     try:
@@ -166,15 +169,17 @@ def claims_of(path: Path) -> tuple[list[str], list[str], str]:
 
 
 @root_only
-def test_a_payload_that_its_worker_cannot_read_is_left_to_who_can(scratch: Path) -> None:
+def test_a_payload_that_a_worker_cannot_read_is_left_to_one_that_can(scratch: Path) -> None:
     shared(scratch / "board", 0o600)
     got, found, named = in_child(lambda: claims_of(scratch / "board"), uid=NOBODY)
     assert got == ["b"]
     assert ["this user cannot read it" in text for text in found] == [True]
-    assert named == "a.available: this user cannot read it"
+    assert named == (
+        "a.available: this user cannot read it: `chmod +r` it, or claim it as another user"
+    )
 
     def own() -> str:
-        claim = dibs.open(scratch / "board").claim()
+        claim = open_directory(scratch / "board").claim()
         return claim.id if claim is not None else ""
 
     assert in_child(own, uid=OTHER) == "a"
@@ -183,6 +188,7 @@ def test_a_payload_that_its_worker_cannot_read_is_left_to_who_can(scratch: Path)
 @root_only
 def test_another_users_file_in_a_sticky_directory_is_passed_over(scratch: Path) -> None:
     shared(scratch / "board", 0o644)
+    assert in_child(lambda: open_directory(scratch / "board").reap().tasks, uid=NOBODY) == ()
     os.chown(scratch / "board", 0, 0)
     os.chmod(scratch / "board", 0o1777)
     got, found, named = in_child(lambda: claims_of(scratch / "board"), uid=NOBODY)
@@ -193,16 +199,16 @@ def test_another_users_file_in_a_sticky_directory_is_passed_over(scratch: Path) 
 
 @root_only
 @pytest.mark.parametrize("end", ["done", "fail", "park"])
-def test_a_payload_closed_while_it_is_worked_on_can_still_be_ended(scratch: Path, end: str) -> None:
+def test_a_claim_can_end_after_its_payload_became_unreadable(scratch: Path, end: str) -> None:
     shared(scratch / "board", 0o644, durability="normal", max_attempts=1)
 
     def claimed() -> str:
-        claim = dibs.open(scratch / "board").claim("a")
+        claim = open_directory(scratch / "board").claim("a")
         assert claim is not None
         return claim.task.name
 
     def ended() -> str:
-        board = dibs.open(scratch / "board")
+        board = open_directory(scratch / "board")
         if end == "park":
             return board.park(name, "why").state
         claim = board.attach(name)
@@ -225,7 +231,7 @@ class Refusing(Movable):
         super().rename(src, dst, keep)
 
 
-def refusing(place: Place, refused: dict[str, int]) -> dibs.Board:
+def refusing(place: Place, refused: dict[str, int]) -> FilesBoard:
     port = Refusing(place.path, place.world)
     port.refused = refused
     for name in ("a", "b"):
@@ -234,7 +240,7 @@ def refusing(place: Place, refused: dict[str, int]) -> dibs.Board:
 
 
 @pytest.mark.parametrize("code", [errno.EIO, errno.EACCES, errno.EUCLEAN])
-def test_trouble_with_one_file_leaves_the_others_to_be_claimed(place: Place, code: int) -> None:
+def test_an_error_with_one_file_leaves_the_others_claimable(place: Place, code: int) -> None:
     board = refusing(place, {"a.available": code})
     claim = board.claim()
     assert claim is not None
@@ -242,7 +248,7 @@ def test_trouble_with_one_file_leaves_the_others_to_be_claimed(place: Place, cod
 
 
 @pytest.mark.parametrize("code", [errno.EIO, errno.EACCES, errno.ENOSPC])
-def test_trouble_that_leaves_nothing_to_claim_is_not_called_an_empty_board(
+def test_errors_that_leave_nothing_to_claim_are_not_reported_as_an_empty_board(
     place: Place, code: int
 ) -> None:
     board = refusing(place, {"a.available": code, "b.available": code})
@@ -250,10 +256,10 @@ def test_trouble_that_leaves_nothing_to_claim_is_not_called_an_empty_board(
         board.claim()
 
 
-def test_a_listing_that_never_agrees_with_the_disk_does_not_keep_a_claimant(
+def test_a_listing_that_never_agrees_with_the_disk_does_not_trap_a_worker(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Ghosts(Movable):
+    class StaleListing(Movable):
         turn = 0
 
         def names(self, folder: str) -> list[str]:
@@ -262,7 +268,7 @@ def test_a_listing_that_never_agrees_with_the_disk_does_not_keep_a_claimant(
             return super().names(folder) + new
 
     place.board.add("z")
-    board = opened(Ghosts(place.path, place.world))
+    board = opened(StaleListing(place.path, place.world))
     real = board._store.port.boottime
     ticks = iter(range(10**9))
     monkeypatch.setattr(board._store.port, "boottime", lambda: real() + next(ticks) * 10**8)

@@ -1,4 +1,4 @@
-"""Completion as the shells do it: a line is typed, tab is hit, and the line is looked at."""
+"""Completion in the real shells: the test types a line, presses tab and reads the line."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def needed(shell: str) -> None:
 
 @pytest.fixture
 def command(scratch: Path) -> Command:
-    """`dibs` as a shell finds it, on a board with the one task `task-7`."""
+    """`dibs` on the PATH of a shell, on a board with the one task `task-7`."""
     settle(scratch / "board")
     dibs.open(scratch / "board").add("task-7")
     found = Command(scratch / "board")
@@ -50,7 +50,7 @@ def command(scratch: Path) -> Command:
 
 
 class Prompt:
-    """An interactive shell on a terminal of its own, with the completion loaded."""
+    """An interactive shell on its own terminal, with the completion loaded."""
 
     def __init__(self, shell: str, command: Command) -> None:
         self._seen = ""
@@ -63,7 +63,7 @@ class Prompt:
         self._wait(r"ready\r*\n")
 
     def complete(self, line: str) -> str:
-        """What becomes of a line when tab is hit at its end; the shell itself says it."""
+        """The line after tab is pressed at its end, as the shell prints it."""
         self._type(f"{line}\t\x01echo GOT \x05 END\n")
         return self._wait(r"\nGOT (.*?) *END").group(1)
 
@@ -96,7 +96,7 @@ def prompt(request: pytest.FixtureRequest, command: Command) -> Iterator[Prompt]
 
 @pytest.fixture
 def fish(command: Command) -> Callable[[str], set[str]]:
-    """What fish itself offers for a line."""
+    """What fish offers for a line."""
     needed("fish")
     source = f"source {command.path.with_name('dibs.fish')}"
 
@@ -122,7 +122,7 @@ def test_bash_and_zsh_complete_the_options_of_run(prompt: Prompt) -> None:
             assert prompt.complete(f"dibs run {short}") == f"dibs run {option}"
 
 
-def test_bash_and_zsh_complete_ids_for_run_and_none_of_it_behind_the_dashes(
+def test_bash_and_zsh_complete_ids_for_run_and_nothing_of_dibs_after_the_dashes(
     prompt: Prompt,
 ) -> None:
     assert prompt.complete("dibs run ta") == "dibs run task-7"
@@ -138,7 +138,7 @@ def test_bash_and_zsh_complete_verbs_options_and_claims(prompt: Prompt, command:
     assert prompt.complete("dibs done ta") == f"dibs done {claim.name}"
 
 
-def test_bash_and_zsh_complete_on_the_board_that_the_line_names(
+def test_bash_and_zsh_complete_from_the_board_named_in_the_line(
     prompt: Prompt, command: Command
 ) -> None:
     settle(other := command.path.with_name("other"))
@@ -153,24 +153,24 @@ def test_bash_and_zsh_complete_on_the_board_that_the_line_names(
     )
 
 
-FOUL = ["a$(touch foul)", "b`touch foul`", "*(e:touch foul:)", "c d", "e;f", "g'h"]
+HOSTILE_IDS = ["a$(touch bad)", "b`touch bad`", "*(e:touch bad:)", "c d", "e;f", "g'h"]
 
 
 def test_bash_and_zsh_neither_run_nor_expand_an_id(prompt: Prompt, command: Command) -> None:
     board = dibs.open(command.path)
-    for ident in FOUL:
+    for ident in HOSTILE_IDS:
         board.add(ident)
         begin = ident[0].replace("*", r"\*")
         assert prompt.complete(f"dibs show {begin}") == f"dibs show {ident}"
-    assert not (command.path / "foul").exists()
+    assert not (command.path / "bad").exists()
 
 
 def test_fish_completes_the_options_of_run(fish: Callable[[str], set[str]]) -> None:
     assert fish("dibs run --") >= RUN
-    assert fish("dibs run --lo") == {"--lock", "--loop", "--log-json"}
+    assert fish("dibs run --lo") == {"--lock", "--loop", "--log", "--log-json"}
 
 
-def test_fish_completes_ids_for_run_and_none_of_it_behind_the_dashes(
+def test_fish_completes_ids_for_run_and_nothing_of_dibs_after_the_dashes(
     fish: Callable[[str], set[str]],
 ) -> None:
     assert fish("dibs run ta") == {"task-7"}
@@ -190,7 +190,7 @@ def test_fish_completes_verbs_options_and_claims(
     assert fish("dibs done ta") == {claim.name}
 
 
-def test_fish_completes_on_the_board_that_the_line_names(
+def test_fish_completes_from_the_board_named_in_the_line(
     fish: Callable[[str], set[str]], command: Command
 ) -> None:
     settle(other := command.path.with_name("other"))
@@ -204,7 +204,7 @@ def test_fish_neither_runs_nor_expands_an_id(
     fish: Callable[[str], set[str]], command: Command
 ) -> None:
     board = dibs.open(command.path)
-    for ident in FOUL:
+    for ident in HOSTILE_IDS:
         board.add(ident)
-    assert fish("dibs show ") >= set(FOUL)
-    assert not (command.path / "foul").exists()
+    assert fish("dibs show ") >= set(HOSTILE_IDS)
+    assert not (command.path / "bad").exists()

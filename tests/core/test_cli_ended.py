@@ -1,4 +1,4 @@
-"""What has ended grows without end: it is counted, and looked at only by who asks for it."""
+"""Ended tasks grow without limit: verbs count them, and look at them only on request."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 
 import dibs
-from dibs import cli, names
+from dibs import cli
 from dibs.cli.look import ORDER
-from dibs.disk import Disk, Stat
-from dibs.filters import states
+from dibs.files.disk import Disk
+from dibs.files.port import Stat
+from dibs.model import names
+from dibs.model.filters import states
+from dibs.model.task import STATES
 from tests.core.tools import settle
 
 ENDED = 30
@@ -38,7 +41,7 @@ def board(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def looked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Every finished name that was looked at, or made a task of."""
+    """Every ended name that was looked at or parsed."""
     seen: list[str] = []
     stat, read = Disk.stat, names.read_ended
 
@@ -61,10 +64,10 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         (["ls", "state=claimed"], ["a"]),
         (["ls", "--state", "available"], ["b"]),
         (["ls", "state!=done", "!state=free", "state!~fail"], ["a", "b", "door"]),
-        (["ls", "state=held", "owner~nobody"], []),
+        (["ls", "state=held", "owner~unknown"], []),
     ],
 )
-def test_a_list_without_the_ended_looks_at_none_of_them_and_counts_them_all(
+def test_a_list_without_ended_tasks_looks_at_none_of_them_and_counts_them_all(
     board: Path,
     looked: list[str],
     argv: list[str],
@@ -72,14 +75,14 @@ def test_a_list_without_the_ended_looks_at_none_of_them_and_counts_them_all(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert cli.main(["-d", str(board), *argv]) == 0
-    told = capsys.readouterr()
-    assert sorted(line.split()[1] for line in told.out.splitlines()) == shown
+    printed = capsys.readouterr()
+    assert sorted(line.split()[1] for line in printed.out.splitlines()) == shown
     assert looked == []
     for count in ("1 available", "1 claimed", "1 failed", f"{ENDED} done", "1 free", "1 held"):
-        assert count in told.err
+        assert count in printed.err
 
 
-def test_a_list_of_what_failed_has_no_look_for_each_done_task(
+def test_a_list_of_failed_tasks_does_not_look_at_each_done_task(
     board: Path, looked: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(["-d", str(board), "ls", "state=failed"]) == 0
@@ -87,18 +90,18 @@ def test_a_list_of_what_failed_has_no_look_for_each_done_task(
     assert [path for path in looked if path.startswith("done/")] == []
 
 
-def test_figures_are_those_of_a_snapshot_and_cost_no_look_at_what_has_ended(
+def test_stats_match_a_snapshot_and_look_at_no_ended_task(
     board: Path, looked: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(["-d", str(board), "stats"]) == 0
-    figures = dict(line.split() for line in capsys.readouterr().out.splitlines()[:7])
+    figures = dict(line.split() for line in capsys.readouterr().out.splitlines()[: len(STATES)])
     assert looked == []
     counts = dibs.open(board).snapshot().counts()
     assert {state: int(figures[state]) for state in counts} == counts
     assert counts["done"] == ENDED
 
 
-def test_who_asks_for_what_has_ended_gets_it_with_its_age(
+def test_a_list_of_ended_tasks_shows_their_ages(
     board: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     os.utime(board / "done/t0.f1.me-0000000000", (0, 0))
@@ -107,7 +110,7 @@ def test_who_asks_for_what_has_ended_gets_it_with_its_age(
         assert "t1.f1.me-0000000001" in capsys.readouterr().out
 
 
-def test_the_states_that_terms_leave_open_are_all_but_those_that_they_exclude() -> None:
+def test_a_filter_leaves_all_states_except_those_that_it_excludes() -> None:
     assert states([], ORDER) == set(ORDER)
     assert states(["a", "age>5m", "id~state=done"], ORDER) == set(ORDER)
     assert states(["state^=f"], ORDER) == {"failed", "free"}

@@ -1,4 +1,4 @@
-"""Words of the command line: what is an option, what is a name, and which board is meant."""
+"""The command line: options, names, and the choice of the board."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import dibs
 from tests.core.test_cli import Command
 
 
-def test_an_options_value_is_never_mistaken_for_a_name(command: Command) -> None:
+def test_the_value_of_an_option_is_never_read_as_a_name(command: Command) -> None:
     source = command.path.parent / "job.available"
     source.write_bytes(b"payload")
     done = subprocess.run(
@@ -41,40 +41,10 @@ def test_an_options_value_is_never_mistaken_for_a_name(command: Command) -> None
     assert command("acquire", "door", f"--resume={lease}").startswith("door.f2.")
 
 
-def test_a_name_that_begins_with_a_dash_stands_wherever_a_name_may(command: Command) -> None:
-    command("add", "a", "--priority", "5", "--", "-x", "--", "--json")
-    claim = command("claim", "--owner", "me", "--", "-x")
-    claim = command("claim", "--owner", "me", "--resume", claim)
-    claim = command("claim", "--owner", "me", f"--resume={claim}.claimed")
-    claim = command("claim", "--owner", "me", "--resume", claim, "--", "-x")
-    assert command("release", claim, "--reason", "-x.available") == "-x.f4.available"
-    assert command("prioritise", "-x.f4.available", "9") == "-x.f4p9.available"
-    assert command("undo", "-x.f4p9.available", "-x.f4.available") == "-x.f4.available"
-    lease = command("acquire", "--", "-L")
-    assert command("acquire", "--lease", lease, "--", "-L") == lease
-    for ident in ("--", "--json"):
-        assert command("claim", "--", ident).startswith(f"{ident}.f1.")
-
-
-def test_an_option_without_its_value_does_not_swallow_what_stands_behind_the_dashes(
-    command: Command,
-) -> None:
-    command("add", "--", "-x")
-    command("claim", "--owner", "me", "--", "-x")
-    assert "resume with its exact name" in refused(
-        command, "claim", "--owner", "me", "--resume", "--", "-x", code=4
-    )
-    assert refused(command, "claim", "--wait", "--", "-y", code=3)
-
-
-def refused(command: Command, *argv: str, code: int) -> str:
-    done = command.run(*argv)
-    assert done.returncode == code, done
-    return done.stderr.decode()
-
-
-@pytest.mark.parametrize("given", [["-dboard"], ["--dir=board"], ["-d", "board"]])
-def test_the_board_may_stand_before_the_verb_or_behind_it(
+@pytest.mark.parametrize(
+    "given", [["-dboard"], ["--dir=board"], ["-d", "board"], ["--board", "board"]]
+)
+def test_the_board_option_may_come_before_or_after_the_verb(
     command: Command, given: list[str]
 ) -> None:
     dibs.open(command.path).add("a")
@@ -89,8 +59,8 @@ def test_the_board_may_stand_before_the_verb_or_behind_it(
         assert b"a.available" in done.stdout, argv
 
 
-@pytest.mark.parametrize("given", [["-d", ""], ["--dir="], []])
-def test_an_empty_path_is_not_taken_for_the_current_directory(
+@pytest.mark.parametrize("given", [["-d", ""], ["--dir="], ["--board="], []])
+def test_an_empty_path_does_not_mean_the_current_directory(
     command: Command, given: list[str]
 ) -> None:
     command.env["DIBS_DIR"] = ""
@@ -105,21 +75,7 @@ def test_an_empty_path_is_not_taken_for_the_current_directory(
         assert (done.returncode, b"-d takes a directory" in done.stderr) == (2, True), done
 
 
-@pytest.mark.parametrize(
-    ("argv", "told"),
-    [
-        (["add", "a", "--max-waiting", "-1"], "from 0"),
-        (["stats", "--prometheus", "--json"], "leave --json out"),
-        (["stats", "--fail-if", "available==0"], "no expression"),
-    ],
-)
-def test_what_can_never_be_meant_is_refused(command: Command, argv: list[str], told: str) -> None:
-    done = command.run(*argv)
-    assert done.returncode == 2, done
-    assert told in (done.stdout + done.stderr).decode()
-
-
-def test_a_path_is_said_to_come_from_where_it_came(command: Command) -> None:
+def test_an_error_names_the_source_of_the_path(command: Command) -> None:
     command.path.mkdir(exist_ok=True)
 
     def source(*argv: str, **env: str) -> str:
@@ -135,41 +91,141 @@ def test_a_path_is_said_to_come_from_where_it_came(command: Command) -> None:
 
     assert source() == "(the current directory)"
     assert source(DIBS_DIR=str(command.path)) == "($DIBS_DIR)"
+    assert source(DIBS_BOARD=str(command.path)) == "($DIBS_BOARD)"
     assert source("-d", "/", DIBS_DIR=str(command.path)) == "(-d)"
 
 
-def test_a_completion_is_an_object_too(command: Command) -> None:
+def test_a_completion_script_can_be_a_json_object(command: Command) -> None:
     found = json.loads(command.run("--json", "completion", "bash").stdout)
     assert (found["v"], found["shell"]) == (1, "bash")
     assert found["script"].encode() == command.run("completion", "bash").stdout
 
 
-def test_a_state_that_no_task_has_is_refused_in_a_filter_too(command: Command) -> None:
-    command("add", "a")
-    for argv in (("state=bogus",), ("--state", "bogus")):
-        assert "there is no state 'bogus'; there are stale, claimed" in refused(
-            command, "ls", *argv, code=2
-        )
-    assert "a" in command("ls", "state=available")
+def test_the_command_that_makes_a_missing_board_can_be_copied_from_anywhere(
+    command: Command,
+) -> None:
+    missing = command.path.parent / "no such" / "board"
+    said = command("-d", str(missing), "ls", code=1)
+    assert f"or make a new board with `dibs -d '{missing}' init`" in said
 
 
-def test_forget_says_what_it_freed_for_one_id_as_for_many(command: Command) -> None:
-    command("add", "a")
-    command("done", command("claim", "a"))
-    command("purge", "--done", "--older-than", "0")
-    assert command("forget", "a") == "forgotten a"
+def test_the_log_of_an_unknown_id_is_refused(command: Command) -> None:
+    dibs.open(command.path).add("a")
+    (command.path / "by-hand.available").touch()
+    said = command("log", "nope", code=3)
+    assert "no event in the log has the id 'nope'" in said
+    assert command("log", "nope", "--last", "3", code=3) == said
+    failed = command.run("--json", "log", "nope")
+    assert (failed.returncode, json.loads(failed.stdout)["status"]) == (3, "unknown-id")
+    assert command("log", "by-hand") == "", "it is on the board, but no event was written"
+    assert " add " in command("log", "a", "--last", "1")
 
 
-def test_a_released_lease_is_said_to_be_no_longer_yours(command: Command) -> None:
-    lease = command("acquire", "door")
-    command("release", lease)
-    assert "no longer yours" in refused(command, "acquire", "door", "--lease", lease, code=5)
-    assert "is no lease of 'gate'" in refused(command, "acquire", "gate", "--lease", lease, code=5)
+def test_a_filter_that_matches_nothing_says_so(command: Command) -> None:
+    dibs.open(command.path).add("a")
+    dibs.open(command.path).add("b")
+    assert b": 0 of 2 match (2 available)\n" in command.run("ls", "owner=w*").stderr
+    assert b": 1 of 2 match (2 available)\n" in command.run("ls", "a").stderr
 
 
-def test_an_act_that_is_undone_already_is_said_to_be(command: Command) -> None:
-    command("add", "a")
-    command("prioritise", "a.available", "9")
-    command("undo", "a.f0p9.available", "a.available")
-    again = refused(command, "undo", "a.f0p9.available", "a.available", code=3)
-    assert "that act is undone already" in again
+def test_an_interval_below_the_shortest_is_refused(command: Command) -> None:
+    said = command("reap", "--every", "0", code=2)
+    assert said == "dibs: --every must be at least 0.05 seconds, got 0"
+
+
+def test_the_help_names_the_option_that_prints_the_version(command: Command) -> None:
+    assert "dibs --version " in command("--help")
+
+
+@pytest.mark.parametrize("state", ["available", "failed", "done", "free"])
+def test_show_gives_the_same_age_as_ls_to_a_task_without_a_claim(
+    command: Command, state: str
+) -> None:
+    board = dibs.open(command.path)
+    if state == "free":
+        board.acquire("a").release()
+    else:
+        board.add("a")
+    if state == "failed":
+        board.park("a.available", "later")
+    if state == "done":
+        claim = board.claim()
+        assert claim is not None
+        claim.done()
+    (shown,) = map(json.loads, command("--json", "show", "a").splitlines())
+    (listed,) = map(json.loads, command("--json", "ls", f"state={state}").splitlines())
+    assert 0 <= listed["age"] - shown["age"] < 60
+    assert "\nage " in command("show", "a")
+
+
+def test_an_error_says_what_to_give_instead(command: Command) -> None:
+    board = dibs.open(command.path)
+    board.add("notes")
+    board.add("build")
+    claim = board.claim("build")
+    assert claim is not None
+    done = claim.done().name
+    for empty in (["add", ""], ["run", "--lock", "", "--", "true"]):
+        assert command(*empty, code=2) == "dibs: the id is empty: give one of 1 to 120 bytes"
+    said = command("requeue", "owner=w1", code=2)
+    assert "`dibs ls owner=w1` lists what matches" in said
+    assert "`dibs requeue --from FILE`" in said
+    said = command("run", "--lock", "nightly", "echo", "hi", code=2)
+    assert "unrecognised arguments: hi: is -- missing before CMD?" in said
+    said = command("prioritize", "notes.available", "high", code=2)
+    assert "'high' is not a priority: give 0 to 9, 9 first" in said
+    for verb in ("done", "fail", "release", "beat", "verify"):
+        said = command(verb, "build", code=2)
+        assert f"now it is {done} (done" in said
+    said = command("force-release", "notes.available", "--reason", "x", code=3)
+    why = "nothing was done, it is available, not claimed or held"
+    assert said == f"dibs: notes.available: {why} (board {command.path})"
+    assert "`dibs purge --done --older-than AGE`" in command("forget", "build", code=3)
+    assert f"`dibs requeue {done}` runs it again" in command("add", "build", code=3)
+    assert command("add", "notes", code=3).endswith(
+        f"(available); give another id (board {command.path})"
+    )
+
+
+def test_a_line_of_a_list_that_is_no_name_says_what_to_give(command: Command) -> None:
+    board = dibs.open(command.path)
+    board.add("notes")
+    board.park("notes.available", "later")
+    source = command.path.parent / "list"
+    source.write_text(f"{'x' * 200}\n{command('ls', 'state=failed')}\n")
+    done = command.run("requeue", "--from", str(source))
+    assert done.returncode == 3
+    assert done.stdout.count(b"it is neither an exact name nor an id: give one per line") == 2
+
+
+def test_undo_names_the_last_act_that_can_be_undone(command: Command) -> None:
+    board = dibs.open(command.path)
+    for ident in ("a", "b"):
+        board.add(ident)
+    name = command("park", "a.available")
+    claim = board.claim("b")
+    assert claim is not None
+    command("force-release", claim.name, "--reason", "stuck")
+    said = command("undo", code=3)
+    assert "cannot undo the force-release of 'b'" in said
+    assert "the last act that can be undone is the park of 'a' by tester@" in said
+    assert said.endswith(f"`dibs undo {name} a.available` undoes it (board {command.path})")
+    said = command("undo", "c", code=3)
+    assert said.startswith("dibs: there is nothing to undo on 'c': ")
+    assert "the log has no act on it, or all are undone" in said
+
+
+def test_undo_says_that_an_act_was_one_of_many(command: Command) -> None:
+    board = dibs.open(command.path)
+    source = command.path.parent / "list"
+    for ident in ("a", "b", "c"):
+        board.add(ident)
+        board.park(f"{ident}.available", "later")
+    source.write_text("a\nb\nc\n")
+    assert "one of" not in command("undo", code=2)
+    assert command.run("requeue", "--from", str(source)).returncode == 0
+    said = command("undo", code=2)
+    assert "the last act is the requeue of 'c'" in said
+    assert "it was one of 3 tasks of that act: `dibs undo --all " in said
+    assert said.endswith(" undoes them all")
+    assert "one of 3 tasks" in command("undo", "a", code=2)

@@ -1,9 +1,11 @@
-"""The pages beside the code say what the code does, and their examples run as they stand."""
+"""The documentation matches the code, and its examples run unchanged."""
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -11,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from dibs.cli import grammar, running
+from dibs.cli import grammar, look, running
 from dibs.cli.grammar import VERBS, parser_of
 from dibs.cli.refusal import status
 from dibs.cli.stats import gather
-from dibs.errors import DibsError
-from dibs.filters import NUMBERS, TEXTS
+from dibs.model.errors import DibsError
+from dibs.model.filters import NUMBERS, TEXTS
 from tests.core.tools import Place
 from tests.patience import PATIENCE
 
@@ -24,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 README, CLI, AGENTS = (
     (ROOT / name).read_text() for name in ("README.md", "core/CLI.md", "core/AGENTS.md")
 )
-COMMON = {"--help", "--dir", "--json"}
+COMMON = {"--help", "--board", "--dir", "--json"}
 AGENTS_WORDS = 1200
 
 
@@ -35,24 +37,28 @@ def fences(page: str, language: str) -> list[str]:
 
 def row(word: str) -> str:
     """A verb's line in the table of verbs."""
-    (line,) = re.findall(rf"^\| `{word}` \|.*\|.*\|$", CLI, re.MULTILINE)[:1]
+    (line,) = re.findall(rf"^\| `{word}`(?: \(alias [^|]*\))? \|.*\|.*\|$", CLI, re.MULTILINE)[:1]
     return str(line)
+
+
+def parser_for(word: str) -> argparse.ArgumentParser:
+    return running.parser() if word == "run" else parser_of(word)
 
 
 @pytest.mark.parametrize("word", [*VERBS, "run"])
 def test_the_page_has_every_verb_with_every_option_and_no_other(word: str) -> None:
-    parser = running.parser() if word == "run" else parser_of(word)
+    parser = parser_for(word)
     known = {o for a in parser._actions for o in a.option_strings if o.startswith("--")} - COMMON
     arguments = row(word).split(" | ")[1]
     assert set(re.findall(r"`(--[a-z-]+)", arguments)) == known
     for action in parser._actions:
-        if not action.option_strings and action.choices is None and word != "renew":
+        if not action.option_strings and action.choices is None:
             assert str(action.metavar) in arguments
 
 
-def test_the_page_has_every_exit_code_as_the_help_has_it() -> None:
-    told = re.findall(r"^\| ([0-6]) \| (.*) \|$", CLI, re.MULTILINE)
-    assert told == re.findall(r"^  ([0-6])  (.*)$", grammar.EXITS, re.MULTILINE)
+def test_the_page_has_the_same_exit_codes_as_the_help() -> None:
+    listed = re.findall(r"^\| ([0-6]) \| (.*) \|$", CLI, re.MULTILINE)
+    assert listed == re.findall(r"^  ([0-6])  (.*)$", grammar.EXITS, re.MULTILINE)
 
 
 def test_the_page_has_every_refusal_field_figure_and_filter(place: Place) -> None:
@@ -66,19 +72,22 @@ def test_the_page_has_every_refusal_field_figure_and_filter(place: Place) -> Non
 
 def test_the_page_has_every_event() -> None:
     run = ROOT / "core/dibs/run"
-    code = "".join((run / name).read_text() for name in ("job.py", "supervisor.py"))
-    told = set(re.findall(r"(?:tell\(|outcome(?:, [^=]*)? = )\"([a-z]+)\"", code))
-    told |= set(re.findall(r"\"([a-z]+)\" if isinstance\(stop, Lost\) else \"([a-z]+)\"", code)[0])
+    pages = (run / "job.py", run / "supervisor.py", run.with_name("intake.py"))
+    code = "".join(page.read_text() for page in pages)
+    events = set(re.findall(r"(?:report\(|outcome(?:, [^=]*)? = )\"([a-z]+)\"", code))
+    events |= set(
+        re.findall(r"\"([a-z]+)\" if isinstance\(stop, Lost\) else \"([a-z]+)\"", code)[0]
+    )
     _, _, table = CLI.partition("| event | further fields |")
     listed = set(re.findall(r"`([a-z]+)`", "".join(re.findall(r"^\| (`.*?) \|", table, re.M))))
-    assert listed == told | {"renewed"}
+    assert listed == events | {"renewed"}
 
 
 def test_the_page_for_agents_is_short() -> None:
     assert len(AGENTS.split()) <= AGENTS_WORDS
 
 
-def test_the_janitors_unit_is_one_that_systemd_takes(tmp_path: Path) -> None:
+def test_systemd_accepts_the_unit_of_the_janitor(tmp_path: Path) -> None:
     (unit,) = fences(CLI, "ini")
     path = tmp_path / "dibs-janitor.service"
     path.write_text(unit.replace("/usr/local/bin/dibs", sys.executable).replace("User=tasks\n", ""))
@@ -104,7 +113,7 @@ def env(tmp_path: Path) -> dict[str, str]:
 
 
 def run(env: dict[str, str], script: str) -> str:
-    """Execute a script as it stands; every line of it must succeed."""
+    """Run a script unchanged; every line of it must succeed."""
     done = subprocess.run(
         ["sh", "-eu", "-c", script],
         env=env,
@@ -117,8 +126,8 @@ def run(env: dict[str, str], script: str) -> str:
     return done.stdout
 
 
-def test_the_readmes_examples_run_as_they_stand(env: dict[str, str]) -> None:
-    _, _, tour = README.partition("## Five minutes")
+def test_the_examples_of_the_readme_run_unchanged(env: dict[str, str]) -> None:
+    _, _, tour = README.partition("## The dashboard")
     examples = [text for text in fences(tour, "sh") if ".venv" not in text]
     assert len(examples) >= 4
     work = Path(env["HOME"]) / "work"
@@ -133,17 +142,17 @@ def test_the_readmes_examples_run_as_they_stand(env: dict[str, str]) -> None:
     assert (work / "tasks").is_dir()
 
 
-def test_the_command_lines_examples_run_as_they_stand(env: dict[str, str]) -> None:
+def test_the_examples_of_the_command_line_page_run_unchanged(env: dict[str, str]) -> None:
     run(
         env, "dibs -d tasks init; for id in a b; do echo $id | dibs -d tasks add $id --file -; done"
     )
     (block,) = fences(CLI, "sh")
     assert run(env, block) == "one at a time\n"
     work = Path(env["HOME"]) / "work"
-    assert [(work / f"out-{name}-1").read_text() for name in "ab"] == ["a\n", "b\n"]
+    assert [path.read_text() for path in sorted(work.glob("out-?.f1.*"))] == ["a\n", "b\n"]
 
 
-def test_the_janitors_lines_run_with_the_little_that_cron_gives(env: dict[str, str]) -> None:
+def test_the_lines_for_the_janitor_run_in_the_environment_of_cron(env: dict[str, str]) -> None:
     home = env["HOME"]
     (table,) = re.findall(r"^```\n(PATH=.*?)^```$", CLI, re.DOTALL | re.MULTILINE)
     for real, there in (("/usr/local", home), ("/srv", home), ("/var/lib/node_exporter", home)):
@@ -157,7 +166,7 @@ def test_the_janitors_lines_run_with_the_little_that_cron_gives(env: dict[str, s
     assert "dibs_tasks" in (Path(home) / "dibs.prom").read_text()
 
 
-def test_the_agents_examples_run_as_they_stand(env: dict[str, str]) -> None:
+def test_the_examples_for_agents_run_unchanged(env: dict[str, str]) -> None:
     task, supervised, lease = fences(AGENTS, "sh")
     out = run(env, "\n".join([task, supervised, lease]))
     work = Path(env["HOME"]) / "work"
@@ -168,7 +177,53 @@ def test_the_agents_examples_run_as_they_stand(env: dict[str, str]) -> None:
     assert names == ["report-7", "report-8"]
 
 
-def test_each_page_that_is_named_is_there() -> None:
+def test_each_page_that_is_named_exists() -> None:
     for page in (README, CLI, AGENTS):
         for link in re.findall(r"\]\(([^)#:]+)\)", page):
             assert (ROOT / link).exists(), link
+
+
+@pytest.mark.parametrize("word", ["dibs", *VERBS, "run"])
+def test_each_verbs_help_ends_with_examples_that_the_command_line_accepts(word: str) -> None:
+    text = grammar.overview() if word == "dibs" else parser_for(word).format_help()
+    _, found, lines = text.partition("\nexample")
+    assert found
+    for line in lines.splitlines()[1:]:
+        commands = example_commands(line)
+        assert commands
+        for command in commands:
+            assert word in ("dibs", *command)
+            assert grammar.parse(command).run is not None
+
+
+def example_commands(line: str) -> list[list[str]]:
+    """The arguments of each `dibs` in a line of shell."""
+    plain = line.replace('"$(', "$(").replace(')"', ")")
+    found: list[list[str]] = []
+    reading = False
+    for word in shlex.shlex(plain, posix=True, punctuation_chars="();|&>"):
+        if word == "dibs":
+            found.append([])
+            reading = True
+        elif set(word) <= set("();|&>"):
+            reading = False
+        elif reading:
+            found[-1].append(word)
+    return found
+
+
+@pytest.mark.parametrize("word", ["claim", "renew", "run"])
+def test_help_of_a_verb_is_its_help_page(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for argv in (["help", word], [word, "--help"]):
+        with pytest.raises(SystemExit) as caught:
+            grammar.parse(argv)
+        assert caught.value.code == 0
+        assert capsys.readouterr().out.startswith(f"usage: dibs {word} ")
+
+
+def test_the_help_of_ls_names_every_field_and_state_and_that_of_paths_prints_no_path() -> None:
+    words = re.findall(r"[a-z]+", parser_of("ls").format_help())
+    assert {*TEXTS, *NUMBERS, *look.ORDER} <= set(words)
+    line = [sys.executable, "-m", "dibs_tui.cli", "paths", "--help"]
+    done = subprocess.run(line, capture_output=True, text=True, check=True, timeout=PATIENCE)
+    assert done.stdout.split() == parser_of("paths").format_help().split()

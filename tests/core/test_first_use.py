@@ -1,10 +1,11 @@
-"""Several users begin to use a directory: every folder and file has its mode before its name."""
+"""Several users start to use a directory: every folder and file has its mode before its name."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from multiprocessing import get_context
@@ -14,8 +15,8 @@ from pathlib import Path
 import pytest
 
 import dibs
-from dibs.clock import PROBE
-from dibs.store import FOLDERS
+from dibs.files.board_files import FOLDERS
+from dibs.files.clock import PROBE
 from tests.core.tools import NOBODY, in_child
 from tests.patience import PATIENCE
 
@@ -23,7 +24,7 @@ root_only = pytest.mark.skipif(os.geteuid() != 0, reason="NO OTHER USER WAS TRIE
 
 
 def closed(path: Path) -> list[str]:
-    """What bears its name already and is not open to all, as the board's directory is."""
+    """Files under their final name that are less open than the board's directory."""
     found = []
     for name in (*FOLDERS, PROBE):
         try:
@@ -35,7 +36,7 @@ def closed(path: Path) -> list[str]:
     return found
 
 
-def test_nothing_of_a_new_board_is_closed_to_others_even_for_a_moment(scratch: Path) -> None:
+def test_no_file_of_a_new_board_is_ever_closed_to_others(scratch: Path) -> None:
     path = scratch / "board"
     path.mkdir()
     path.chmod(0o777)
@@ -62,7 +63,7 @@ def test_nothing_of_a_new_board_is_closed_to_others_even_for_a_moment(scratch: P
     assert seen == []
 
 
-def test_a_folder_that_another_process_makes_meanwhile_is_the_one_that_stays(
+def test_a_folder_that_another_process_makes_first_stays(
     scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = scratch / "board"
@@ -84,7 +85,7 @@ def test_a_folder_that_another_process_makes_meanwhile_is_the_one_that_stays(
 
 
 def worked(path: Path, ident: str) -> str:
-    """What becomes of one task, from an empty directory on."""
+    """Add and finish one task in an empty directory; returns its final state."""
     board = dibs.open(path, create=True)
     board.add(ident)
     claim = board.claim(ident)
@@ -93,7 +94,7 @@ def worked(path: Path, ident: str) -> str:
 
 
 @root_only
-def test_two_users_begin_at_once_and_both_can_work(scratch: Path) -> None:
+def test_two_users_start_at_once_and_both_can_work(scratch: Path) -> None:
     worked(scratch / "warm", "t")  # the other users may not be able to import anything
     for turn in range(int(os.environ.get("DIBS_TURNS", "10"))):
         path = scratch / f"board-{turn}"
@@ -113,8 +114,8 @@ def test_two_users_begin_at_once_and_both_can_work(scratch: Path) -> None:
         assert [one.result() for one in work] == ["done", "done"]
 
 
-def test_a_board_whose_group_has_no_number_here_is_worked_on_like_any_other(scratch: Path) -> None:
-    """As in a rootless container: the group of the directory is not in the user namespace."""
+def test_a_board_whose_group_is_unmapped_works_like_any_other(scratch: Path) -> None:
+    """The group of the directory is not in the user namespace, as in a rootless container."""
     path = scratch / "board"
     path.mkdir()
     if not os.geteuid():
@@ -135,7 +136,7 @@ def test_a_board_whose_group_has_no_number_here_is_worked_on_like_any_other(scra
 
 @root_only
 @pytest.mark.parametrize("verb", ["add", "acquire", "forget", "claim"])
-def test_a_folder_that_this_user_may_not_enter_is_named(scratch: Path, verb: str) -> None:
+def test_an_error_names_the_folder_that_this_user_may_not_enter(scratch: Path, verb: str) -> None:
     path = scratch / "board"
     path.mkdir()
     dibs.open(path).add("a")
@@ -152,6 +153,68 @@ def test_a_folder_that_this_user_may_not_enter_is_named(scratch: Path, verb: str
             return str(error)
         return ""
 
-    told = in_child(refused, uid=NOBODY)
-    assert ".dibs/known/" in told, told
-    assert "Permission denied" in told
+    error = in_child(refused, uid=NOBODY)
+    assert f"{path}/.dibs/known: permission denied: " in error, error
+
+
+@root_only
+@pytest.mark.parametrize("verb", ["add", "claim", "park", "reap", "done", "acquire"])
+def test_a_verb_of_a_user_without_rights_names_path_mode_owner_and_user(
+    scratch: Path, verb: str
+) -> None:
+    path = scratch / "board"
+    path.mkdir()
+    board = dibs.open(path)
+    board.add("a")
+    board.add("b")
+    claim = board.claim("b")
+    assert claim is not None
+    name = claim.name
+    scratch.chmod(0o755)
+    for folder in path.rglob("*"):
+        folder.chmod(0o755 if folder.is_dir() else 0o644)
+    path.chmod(0o755)
+
+    def refused() -> str:
+        board = dibs.open(path)
+        verbs: dict[str, Callable[[], object]] = {
+            "add": lambda: board.add("c"),
+            "acquire": lambda: board.acquire("c"),
+            "park": lambda: board.park("a.available", "x"),
+            "reap": board.reap,
+            "claim": board.claim,
+            "done": lambda: board.attach(name).done(),
+        }
+        try:
+            verbs[verb]()
+        except dibs.ReadOnly as error:
+            return str(error)
+        return ""
+
+    error = in_child(refused, uid=NOBODY)
+    assert error.startswith(f"{path}"), error
+    assert ": permission denied: " in error, error
+    assert " cannot write in it (drwxr-xr-x of root): ask root, or run dibs as root" in error, error
+
+
+@root_only
+@pytest.mark.parametrize("mode", [0o700, 0o744])
+def test_a_board_that_this_user_may_not_enter_is_named_with_its_mode_and_owner(
+    scratch: Path, mode: int
+) -> None:
+    path = scratch / "board"
+    path.mkdir()
+    dibs.open(path).add("a")
+    scratch.chmod(0o755)
+    path.chmod(mode)
+
+    def refused() -> str:
+        try:
+            dibs.open(path).snapshot()
+        except dibs.ReadOnly as error:
+            return str(error)
+        return ""
+
+    error = in_child(refused, uid=NOBODY)
+    assert error.startswith(f"{path}: permission denied: "), error
+    assert " cannot enter it (drwx" in error, error

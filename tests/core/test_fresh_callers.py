@@ -1,7 +1,7 @@
 """Callers that are a new container or a new machine each time, as hosted agents are.
 
-A host name of its own is real, by a namespace. A boot id of its own is another file, bound over the
-kernel's in a mount namespace: whoever reads it sees a machine that has just started.
+A new host name is real, in a namespace. A new boot id is a file that is bound over the kernel's in
+a mount namespace: a program that reads it sees a machine that has just started.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from pathlib import Path
 import pytest
 
 import dibs
-from dibs.disk import Disk
-from dibs.looks import OWN
+from dibs.files.disk import Disk
+from dibs.files.looks import OWN
 from tests.core.library import LIBRARY, SHELLS, Fleet
 from tests.core.tools import in_child, settle
 from tests.patience import PATIENCE
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 Caller = Callable[[str], str]
-"""Runs one shell command as a new machine and returns what it prints."""
+"""Runs one shell command as a new machine and returns its output."""
 TTL = 1
 
 
 def why_not(*flags: str) -> str:
-    """Why this machine has no such namespaces for us; empty where it has."""
+    """Why this machine does not allow such namespaces; empty if it does."""
     if shutil.which("unshare") is None:
         return "unshare is not installed"
     done = subprocess.run(["unshare", *flags, "true"], capture_output=True, check=False)
@@ -41,7 +41,7 @@ def why_not(*flags: str) -> str:
 
 
 def container(board: Path) -> Caller:
-    """Another host name for each call."""
+    """A caller with another host name for each call."""
 
     def call(command: str) -> str:
         return _run("--uts", f"hostname box-{uuid.uuid4().hex[:8]} && {command}")
@@ -50,7 +50,7 @@ def container(board: Path) -> Caller:
 
 
 def machine(board: Path) -> Caller:
-    """Another host name and boot id for each call."""
+    """A caller with another host name and boot id for each call."""
     boot_id = board.parent / "boot_id"
 
     def call(command: str) -> str:
@@ -62,7 +62,7 @@ def machine(board: Path) -> Caller:
 
 
 def hidden(board: Path) -> Caller:
-    """A `/proc` that shows processes only."""
+    """A caller whose `/proc` shows processes only."""
 
     def call(command: str) -> str:
         mount = "mount -t proc -o subset=pid proc /proc"
@@ -82,7 +82,7 @@ def _run(*argv: str) -> str:
 
 @pytest.fixture(params=["dibs", *(" ".join(shell) for shell in SHELLS)])
 def reap(request: pytest.FixtureRequest, scratch: Path) -> str:
-    """A command that reaps, of each implementation."""
+    """The command that reaps, for each implementation."""
     if request.param == "dibs":
         return f"PYTHONPATH={LIBRARY.parents[2]} {sys.executable} -m dibs -d {scratch}/board reap"
     if shutil.which(request.param.split()[0]) is None:
@@ -92,7 +92,7 @@ def reap(request: pytest.FixtureRequest, scratch: Path) -> str:
 
 @pytest.fixture
 def expired(scratch: Path) -> Path:
-    """A board with a claim whose ttl of a second is over, and that no process has watched."""
+    """A board with an expired claim, ttl one second, that no process has watched."""
     path = scratch / "board"
     settle(path, ttl=TTL)
     (path / "x.f1.gone-0123456789.claimed").touch()
@@ -110,18 +110,18 @@ def calls_until_reaped(call: Caller, reap: str) -> tuple[int, bool]:
         if "x.f1a1.available" in found:
             return count, short
         time.sleep(0.26 * TTL)  # a quarter of the ttl
-    raise AssertionError("an expired claim was never given back")
+    raise AssertionError("an expired claim was never requeued")
 
 
 def reaped_by_the_seventh(call: Caller, reap: str) -> bool:
-    """Not before, but where a busy machine held up a call for so long that it proves enough."""
+    """Whether the seventh call reaps it, or an earlier one because the calls were slow."""
     count, short = calls_until_reaped(call, reap)
     return count == 7 if short else count <= 7
 
 
-def test_containers_with_a_name_of_their_own_share_what_they_saw(expired: Path, reap: str) -> None:
+def test_containers_with_different_host_names_share_their_looks(expired: Path, reap: str) -> None:
     if why := why_not("--uts"):
-        pytest.skip(f"no host name of one's own here: {why}")
+        pytest.skip(f"no separate host name here: {why}")
     assert calls_until_reaped(container(expired), reap)[0] <= 5
     assert len(list((expired / ".dibs/witness").iterdir())) == 1
 
@@ -130,15 +130,15 @@ def test_machines_that_each_make_one_call_take_over_with_the_seventh(
     expired: Path, reap: str
 ) -> None:
     if why := why_not("--uts", "--mount"):
-        pytest.skip(f"no boot id of one's own here: {why}")
+        pytest.skip(f"no separate boot id here: {why}")
     assert reaped_by_the_seventh(machine(expired), reap)
 
 
-def test_a_host_that_hides_its_boot_id_shares_no_clock_says_so_and_still_takes_over(
+def test_a_host_that_hides_its_boot_id_reports_it_and_still_takes_over(
     expired: Path,
 ) -> None:
     if why := why_not("--mount", "--pid", "--fork"):
-        pytest.skip(f"no /proc of one's own here: {why}")
+        pytest.skip(f"no separate /proc here: {why}")
     call = hidden(expired)
     command = f"PYTHONPATH={LIBRARY.parents[2]} {sys.executable} -m dibs -d {expired}"
     if not call("test -e /proc/sys || echo hidden"):
@@ -154,7 +154,7 @@ def test_a_host_that_hides_its_boot_id_shares_no_clock_says_so_and_still_takes_o
 def test_clones_that_draw_the_same_random_bytes_mint_different_nonces(
     monkeypatch: pytest.MonkeyPatch, scratch: Path
 ) -> None:
-    """Two claims under one name would both be won."""
+    """With one nonce, two processes would both win the same name."""
     monkeypatch.setattr(os, "urandom", bytes)  # zeros
     disk = Disk(str(scratch))
     minted = {in_child(disk.nonce) for _ in range(8)}
@@ -167,7 +167,7 @@ def test_shells_that_draw_the_same_random_bytes_mint_different_nonces(
     scratch: Path, program: list[str]
 ) -> None:
     fleet = Fleet(scratch, program)
-    fleet.offer("a", "b", "c")
+    fleet.add("a", "b", "c")
     fleet.instead_of("od", 'case $* in *-N*) echo 0 0 0 0 0 ;; *) exec "$REAL" "$@" ;; esac')
     claims = {fleet.sh("next_task").rpartition("-")[2] for _ in range(3)}
     assert len(claims) == 3
@@ -175,13 +175,13 @@ def test_shells_that_draw_the_same_random_bytes_mint_different_nonces(
 
 
 @pytest.mark.parametrize("first", ["dibs", "dibs.sh"])
-def test_dibs_and_the_shell_library_go_by_each_others_looks(expired: Path, first: str) -> None:
-    """Whoever comes second has seen nothing itself, and takes the claim with its first call."""
+def test_dibs_and_the_shell_library_use_each_others_looks(expired: Path, first: str) -> None:
+    """The second has seen nothing itself, and reaps the claim with its first call."""
     if shutil.which("dash") is None:
         pytest.skip("dash is not installed")
 
     def dibs_reaps() -> bool:
-        return bool(dibs.open(expired).reap().given_back)
+        return bool(dibs.open(expired).reap().tasks)
 
     def shell_reaps() -> bool:
         script = f"DIBS_DIR={expired} dash -c '. {LIBRARY}; reap_stale'"

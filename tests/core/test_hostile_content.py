@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dibs
-from dibs.facts import LOCK_BYTES
-from dibs.records import Record, Sight, decode, encode
-from tests.core.hostile import Den
-from tests.core.tools import Place
+from dibs.files.facts import LOCK_BYTES
+from dibs.model.records import Record, ShellSnapshot, decode, encode
+from tests.core.hostile import AttackedBoard
+from tests.core.tools import Killed, Place
 
 NONCE = "0123456789"
 WRONG = ["null", "true", "-1", "0", "1e999", "-1e999", "NaN", '"x"', "[]", "{}", "9" * 400]
@@ -31,7 +31,7 @@ def document(field: str, value: str) -> bytes:
 
 
 def sane(record: Record) -> bool:
-    """What a checked record may hold, whatever was read."""
+    """Whether a parsed record holds only valid values."""
     good = record.ttl is None or 1 <= record.ttl <= 86_400
     good = good and 0 <= record.claimed_at <= 2**53
     return good and len(record.owner) <= 256 and len(record.metadata) <= 1024
@@ -39,7 +39,7 @@ def sane(record: Record) -> bool:
 
 @pytest.mark.parametrize("value", WRONG)
 @pytest.mark.parametrize("field", FIELDS)
-def test_a_field_of_the_wrong_type_is_left_out_and_named(field: str, value: str) -> None:
+def test_a_field_of_the_wrong_type_is_dropped_and_named(field: str, value: str) -> None:
     record = decode(document(field, value))
     assert sane(record)
     if field == "ttl" and value != "null":
@@ -76,7 +76,7 @@ def test_arbitrary_fields_make_a_sane_record(fields: dict[str, object]) -> None:
         ttl=st.floats(1, 86_400),
         claimed_at=st.integers(0, 2**40).map(float),
         process=st.none(),
-        sight=st.none(),
+        shell_snapshot=st.none(),
         flaw=st.just(""),
         metadata=st.text(st.characters(codec="utf-8"), max_size=40),
     )
@@ -88,38 +88,38 @@ def test_a_sound_record_is_read_as_it_was_written(record: Record) -> None:
 @pytest.mark.parametrize(
     "data", [b"[" * 5000, b'{"a":' * 1500, b"\xff\xfe", b"\0" * 100, b"{}" * 2]
 )
-def test_a_bomb_is_no_record(data: bytes) -> None:
+def test_deeply_nested_json_is_no_record(data: bytes) -> None:
     assert decode(data).flaw
 
 
 @pytest.mark.parametrize("lock", ["\x01" * LOCK_BYTES, "\ufffd" * LOCK_BYTES, '"' * LOCK_BYTES])
-def test_the_record_of_a_take_is_never_too_large_to_be_read_again(lock: str) -> None:
-    record = Record(owner="dibs", sight=Sight("x" * 120 + ".claimed", 2**63, 2**63, lock, 2**63))
+def test_the_record_of_a_takeover_is_never_too_large_to_be_read_again(lock: str) -> None:
+    record = Record(
+        owner="dibs",
+        shell_snapshot=ShellSnapshot("x" * 120 + ".claimed", 2**63, 2**63, lock, 2**63),
+    )
     read = decode(encode(record))
     assert read.flaw == ""
-    assert read.sight is not None
+    assert read.shell_snapshot is not None
 
 
 @pytest.mark.parametrize("lock", [b"\x01" * 4096, b"\xff" * 4096, b"x" * 10_000])
-def test_a_take_beside_a_hostile_lock_is_finished_by_the_next_janitor(
+def test_a_takeover_beside_a_hostile_lock_is_finished_by_the_next_janitor(
     place: Place, lock: bytes
 ) -> None:
-    class KilledError(BaseException):
-        pass
-
     def die(path: str) -> None:
         if path.startswith("x.f0.dibs-"):
-            raise KilledError
+            raise Killed
 
     (place.path / "x.claimed").write_bytes(b"p")
     (place.path / "x.lock").write_bytes(lock)
-    facts = place.board.facts(place.board.find("x")[0])
-    assert facts is not None
+    holder = place.board.holder(place.board.find("x")[0])
+    assert holder is not None
     place.board.reap()
     board, port = place.another()
     port.before["rename"] = die
-    with pytest.raises(KilledError):
-        board.force_release(facts.sight, "why")
+    with pytest.raises(Killed):
+        board.force_release(holder.act_name, "why")
     place.world.advance(121)
     place.board.reap()
     assert place.names() == ["x.available"]
@@ -134,18 +134,18 @@ ESCAPES = [
 
 @pytest.mark.parametrize("name", ESCAPES)
 @pytest.mark.parametrize("lock", [None, "1700000000 web-3\n"])
-def test_a_take_whose_record_names_another_place_never_leaves_the_board(
+def test_a_takeover_whose_record_names_another_directory_stays_on_the_board(
     scratch: Path, name: str, lock: str | None
 ) -> None:
-    den = Den(scratch)
+    victim = AttackedBoard(scratch)
     stem = f"x.f0.dibs-{NONCE}"
-    taken = den.path / f"{stem}.claimed"
+    taken = victim.path / f"{stem}.claimed"
     taken.write_bytes(b"payload of x")
-    s, beaten = taken.stat(), (den.outside / "evil.lock").stat().st_mtime_ns
-    told = den.world.told
-    fields = {"sight": [name, s.st_ino, told(s.st_mtime_ns), lock, told(beaten)], "ttl": 1}
-    (den.path / ".dibs/records" / stem).write_text(json.dumps(fields))
-    assert den.besieged() == []
+    s, beaten = taken.stat(), (victim.outside / "evil.lock").stat().st_mtime_ns
+    shifted = victim.world.shifted
+    fields = {"sight": [name, s.st_ino, shifted(s.st_mtime_ns), lock, shifted(beaten)], "ttl": 1}
+    (victim.path / ".dibs/records" / stem).write_text(json.dumps(fields))
+    assert victim.problems() == []
 
 
 @pytest.mark.parametrize(
@@ -167,22 +167,22 @@ def test_a_take_whose_record_names_another_place_never_leaves_the_board(
         b"null",
     ],
 )
-def test_a_hostile_witness_costs_patience_and_nothing_else(scratch: Path, content: bytes) -> None:
-    den = Den(scratch)
-    task = next(t for t in den.opened().find("mine"))
-    den.world.step(500)
-    facts = den.opened().facts(task)
-    assert facts is not None
+def test_a_hostile_witness_only_delays(scratch: Path, content: bytes) -> None:
+    victim = AttackedBoard(scratch)
+    task = next(t for t in victim.opened().find("mine"))
+    victim.world.step(500)
+    holder = victim.opened().holder(task)
+    assert holder is not None
     if b"%s" in content:
-        content = content % (task.stem.encode(), facts.pulse)
-    den.file("witness").write_bytes(content)
-    assert den.besieged() == []
+        content = content % (task.stem.encode(), holder.beat)
+    victim.file("witness").write_bytes(content)
+    assert victim.problems() == []
 
 
-def foul_journal(den: Den, at: str) -> None:
-    """Somebody's journal with such a time in it, and with text that no terminal should see."""
+def add_invalid_journal(victim: AttackedBoard, at: str) -> None:
+    """Add a journal with this time in it, and with text that no terminal should get."""
     rest = '"verb": "a\\u001b[2Jb", "id": "mine", "src": "\\ud800", "by": "x\\n"'
-    (den.path / ".dibs/journal/other.jsonl").write_text(f'{{"at": {at}, {rest}}}\n' * 2)
+    (victim.path / ".dibs/journal/other.jsonl").write_text(f'{{"at": {at}, {rest}}}\n' * 2)
 
 
 TIMES = ["1e999", "-1e999", "NaN", "1e300", "-1e300", "9" * 400, "-" + "9" * 400, "0"]
@@ -190,16 +190,16 @@ TIMES = ["1e999", "-1e999", "NaN", "1e300", "-1e300", "9" * 400, "-" + "9" * 400
 
 @pytest.mark.parametrize("at", TIMES)
 def test_a_journal_with_a_hostile_time_is_still_read(scratch: Path, at: str) -> None:
-    den = Den(scratch)
-    foul_journal(den, at)
-    assert den.besieged() == []
+    victim = AttackedBoard(scratch)
+    add_invalid_journal(victim, at)
+    assert victim.problems() == []
 
 
 @pytest.mark.parametrize("at", TIMES)
 def test_a_journal_with_a_hostile_time_is_still_shown(scratch: Path, at: str) -> None:
-    den = Den(scratch)
-    foul_journal(den, at)
-    assert den.besieged(commands=True) == []
+    victim = AttackedBoard(scratch)
+    add_invalid_journal(victim, at)
+    assert victim.problems(commands=True) == []
 
 
 @pytest.mark.parametrize(
@@ -215,24 +215,24 @@ def test_a_journal_with_a_hostile_time_is_still_shown(scratch: Path, at: str) ->
     ],
 )
 @pytest.mark.parametrize("ident", ["wait", "gone"])
-def test_a_foul_life_grants_no_second_one(scratch: Path, ident: str, life: bytes) -> None:
-    den = Den(scratch)
-    (den.path / f".dibs/known/{ident}.0").write_bytes(life)
+def test_an_invalid_life_never_allows_a_second_one(scratch: Path, ident: str, life: bytes) -> None:
+    victim = AttackedBoard(scratch)
+    (victim.path / f".dibs/known/{ident}.0").write_bytes(life)
     with pytest.raises(dibs.Exists):
-        den.opened().add(ident)
-    assert den.besieged() == []
+        victim.opened().add(ident)
+    assert victim.problems() == []
 
 
 @pytest.mark.parametrize(
     "fence", [b"", b"-1", b"1e3", b"x", b"1" * 18, b"1" * 64, b"\xff", b" 7 \n"]
 )
-def test_a_foul_end_of_a_life_grants_no_fence_twice(scratch: Path, fence: bytes) -> None:
-    den = Den(scratch)
-    (den.path / ".dibs/gone/gone.0").write_bytes(fence)
+def test_an_invalid_end_of_a_life_never_repeats_a_fence(scratch: Path, fence: bytes) -> None:
+    victim = AttackedBoard(scratch)
+    (victim.path / ".dibs/gone/gone.0").write_bytes(fence)
     try:
-        task = den.opened().add("gone")
+        task = victim.opened().add("gone")
     except dibs.DibsError:
         pass
     else:
         assert task.fence == 8
-    assert den.besieged() == []
+    assert victim.problems() == []

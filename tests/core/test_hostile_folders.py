@@ -1,4 +1,4 @@
-"""Hostile settings, folders and names: refused by type, never followed, never shown raw."""
+"""Hostile settings, folders and names: refused with typed errors, never followed or shown raw."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dibs
-from dibs.names import free_folder
-from dibs.settings import load
-from tests.core.hostile import Den
+from dibs.model.names import free_folder
+from dibs.model.settings import load
+from tests.core.hostile import AttackedBoard
 from tests.core.tools import Place, in_child
 
 NONCE = "0123456789"
@@ -44,24 +44,24 @@ SETTINGS = {
 
 
 @pytest.mark.parametrize("content", SETTINGS.values(), ids=SETTINGS.keys())
-def test_settings_that_cannot_be_understood_open_no_board(scratch: Path, content: bytes) -> None:
+def test_invalid_settings_open_no_board(scratch: Path, content: bytes) -> None:
     place = Place(scratch)
     (place.path / ".dibs/board.toml").write_bytes(content)
 
     def refusals() -> list[str]:
-        told = []
+        messages = []
         for create in (False, True):
             with pytest.raises(dibs.NotABoard) as caught:
                 dibs.open(place.path, create=create)
-            told.append(str(caught.value))
-        return told
+            messages.append(str(caught.value))
+        return messages
 
-    for told in in_child(refusals):
-        assert told.isprintable()
+    for message in in_child(refusals):
+        assert message.isprintable()
 
 
 @given(st.binary(max_size=200))
-def test_arbitrary_settings_are_understood_or_refused(data: bytes) -> None:
+def test_arbitrary_settings_are_parsed_or_refused(data: bytes) -> None:
     try:
         settings = load(data)
     except dibs.NotABoard:
@@ -74,31 +74,31 @@ FOLDERS = [
     *(".dibs/past", ".dibs/plain", ".dibs/aside", ".dibs/witness", ".dibs/journal", ".dibs/free"),
     free_folder("gate"),
 ]
-INSTEAD: dict[str, Callable[[Den, Path], object]] = {
-    "link outside": lambda den, path: path.symlink_to(den.outside),
-    "link inside": lambda den, path: path.symlink_to(path.with_name("elsewhere")),
-    "link to itself": lambda den, path: path.symlink_to(path.name),
-    "file": lambda den, path: path.write_bytes(b"x"),
-    "fifo": lambda den, path: os.mkfifo(path),
-    "nothing": lambda den, path: None,
+INSTEAD: dict[str, Callable[[AttackedBoard, Path], object]] = {
+    "link outside": lambda victim, path: path.symlink_to(victim.outside),
+    "link inside": lambda victim, path: path.symlink_to(path.with_name("elsewhere")),
+    "link to itself": lambda victim, path: path.symlink_to(path.name),
+    "file": lambda victim, path: path.write_bytes(b"x"),
+    "fifo": lambda victim, path: os.mkfifo(path),
+    "nothing": lambda victim, path: None,
 }
 
 
 @pytest.mark.parametrize("instead", INSTEAD)
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_a_folder_that_is_something_else_is_never_followed(
+def test_something_else_in_place_of_a_folder_is_never_followed(
     scratch: Path, folder: str, instead: str
 ) -> None:
-    den = Den(scratch)
-    path = den.path / folder
+    victim = AttackedBoard(scratch)
+    path = victim.path / folder
     path.rename(path.with_name("elsewhere"))
-    INSTEAD[instead](den, path)
-    wrong = den.besieged(commands=instead == "fifo")
+    INSTEAD[instead](victim, path)
+    wrong = victim.problems(commands=instead == "fifo")
     assert [line for line in wrong if not line.startswith("lost") or folder[0] == "."] == []
 
 
 @pytest.mark.parametrize("count", [5000])
-def test_a_crowd_of_strangers_is_counted_and_left_alone(scratch: Path, count: int) -> None:
+def test_many_unknown_files_are_counted_and_left_alone(scratch: Path, count: int) -> None:
     place = Place(scratch)
     place.board.add("x", b"p")
     for number in range(count):
@@ -134,9 +134,14 @@ def test_a_crowd_of_strangers_is_counted_and_left_alone(scratch: Path, count: in
     ],
 )
 @pytest.mark.parametrize("commands", [False, True])
-def test_a_foul_name_harms_no_verb_and_no_terminal(
+def test_an_invalid_name_harms_no_verb_and_no_terminal(
     scratch: Path, name: str, commands: bool
 ) -> None:
-    den = Den(scratch)
-    (den.path / name).write_bytes(b"payload of a foul name")
-    assert den.besieged(commands=commands) == []
+    victim = AttackedBoard(scratch)
+    (victim.path / name).write_bytes(b"payload of an invalid name")
+    assert victim.problems(commands=commands) == []
+
+
+def test_an_error_counts_the_lines_of_settings_as_an_editor_does() -> None:
+    with pytest.raises(dibs.BadSettings, match=r"board\.toml line 2: ttl must be"):
+        load("# one\N{LINE SEPARATOR}line\nttl = 0\n".encode())

@@ -1,4 +1,4 @@
-"""Something has the name that a claim would end under: an end is told only where it happened."""
+"""A file has the name that a claim would end under: the end is reported only if it happened."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 
 import dibs
 from dibs import cli
+from dibs.files.engine import open_directory
 from tests.core.tools import Place
 
 PLANT: dict[str, Callable[[Path, Path], object]] = {
@@ -18,7 +19,7 @@ PLANT: dict[str, Callable[[Path, Path], object]] = {
     "a folder that is not empty": lambda at, payload: (at / "inner").mkdir(parents=True),
     "a second name of the payload": lambda at, payload: at.hardlink_to(payload),
 }
-"""What a rename does not replace: it is refused, or does nothing and is answered well."""
+"""Files that a rename does not replace: it is refused, or does nothing and reports success."""
 
 
 def claimed(place: Place) -> dibs.Claim:
@@ -29,20 +30,20 @@ def claimed(place: Place) -> dibs.Claim:
 
 
 @pytest.mark.parametrize("what", PLANT)
-def test_done_is_refused_where_its_name_is_taken_and_works_once_it_is_free(
+def test_done_is_refused_while_its_name_exists_and_works_once_it_is_free(
     place: Place, what: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     claim = claimed(place)
-    payload, planted = place.path / claim.payload, place.path / "done" / claim.name
+    payload, planted = place.path / claim.task.name, place.path / "done" / claim.name
     PLANT[what](planted, payload)
     assert cli.main(["-d", str(place.path), "done", claim.name]) == 3
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.count("\n") == 1
-    assert f"done/{claim.name} is in the way" in told.err
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    assert f"done/{claim.name} already exists" in printed.err
     assert payload.read_bytes() == b"what to do"
     assert place.records() == [claim.name]
-    assert not [event for event in place.board.journal.read() if event.verb == "done"]
+    assert not [event for event in place.board.log.read() if event.verb == "done"]
     planted.rename(place.path / ".dibs/elsewhere")
     assert cli.main(["-d", str(place.path), "done", claim.name]) == 0
     assert planted.read_bytes() == b"what to do"
@@ -50,39 +51,39 @@ def test_done_is_refused_where_its_name_is_taken_and_works_once_it_is_free(
 
 
 @pytest.mark.parametrize("what", PLANT)
-def test_an_expired_claim_is_not_parked_where_its_name_is_taken_and_others_are_claimed(
+def test_an_expired_claim_is_not_parked_over_an_existing_name_and_others_are_claimed(
     place: Place, what: str
 ) -> None:
     (place.path / ".dibs/board.toml").write_text("format = 2\nttl = 5\nmax_attempts = 1\n")
-    place.board = dibs.open(place.path)
+    place.board = open_directory(place.path)
     claim = claimed(place)
     place.board.add("y")
     parked = place.path / "failed" / claim.name.replace(".f1.", ".f1a1.")
-    PLANT[what](parked, place.path / claim.payload)
-    with pytest.raises(dibs.Exists, match=r"failed/x\.f1a1\..* is in the way"):
+    PLANT[what](parked, place.path / claim.task.name)
+    with pytest.raises(dibs.Exists, match=r"failed/x\.f1a1\..* already exists"):
         claim.fail("broken")
-    assert (place.path / claim.payload).read_bytes() == b"what to do"
+    assert (place.path / claim.task.name).read_bytes() == b"what to do"
     other = place.board.claim()
     assert other is not None
     assert other.id == "y"
 
 
 @pytest.mark.parametrize("what", PLANT)
-def test_an_undo_is_refused_where_the_name_of_before_is_taken(place: Place, what: str) -> None:
+def test_an_undo_is_refused_if_the_old_name_exists(place: Place, what: str) -> None:
     ended = claimed(place).done()
     waiting = place.board.requeue(ended.name)
     PLANT[what](place.path / ended.name, place.path / waiting.name)
-    with pytest.raises(dibs.Exists, match=r"done/x\.f1\..* is in the way"):
+    with pytest.raises(dibs.Exists, match=r"done/x\.f1\..* already exists"):
         place.board.undo("x")
     assert (place.path / waiting.name).read_bytes() == b"what to do"
 
 
 @pytest.mark.parametrize("what", ["a folder", "a folder that is not empty"])
-def test_a_claim_that_is_gone_is_lost_though_a_folder_has_the_name_of_its_commit(
+def test_a_missing_claim_is_lost_even_if_a_folder_has_the_name_of_its_commit(
     place: Place, what: str
 ) -> None:
     claim = claimed(place)
-    place.board.force_release(claim.payload, "no longer wanted")
+    place.board.force_release(claim.task.name, "no longer wanted")
     planted = place.path / "done" / claim.name
     PLANT[what](planted, planted)
     with pytest.raises(dibs.Lost):
@@ -90,7 +91,7 @@ def test_a_claim_that_is_gone_is_lost_though_a_folder_has_the_name_of_its_commit
 
 
 @pytest.mark.parametrize("code", [errno.EIO, errno.ENOENT])
-def test_a_commit_whose_answer_was_lost_is_a_commit(place: Place, code: int) -> None:
+def test_a_commit_whose_reply_was_lost_counts(place: Place, code: int) -> None:
     claim = claimed(place)
     rename = place.port.rename
 

@@ -1,4 +1,4 @@
-"""The journal: what a crash leaves in it, and what others leave there."""
+"""The journal: what crashes and other programs leave in it."""
 
 from __future__ import annotations
 
@@ -14,24 +14,27 @@ from pathlib import Path
 import pytest
 
 import dibs
-from dibs import journal
-from dibs.disk import Disk
-from dibs.journal import INTENT, NOT_DONE, unanswered
+from dibs.files.disk import Disk
+from dibs.files.engine import FilesBoard
+from dibs.files.journal_files import FOLDER
+from dibs.model.events import INTENT, NOT_DONE, unanswered
 from tests.core.test_cli import Command
-from tests.core.tools import Place
+from tests.core.tools import News, Place
 
-Act = Callable[[dibs.Board, str], object]
+pytestmark = pytest.mark.fast("dibs.files")
+
+Act = Callable[[FilesBoard, str], object]
 ACTS: dict[str, tuple[str, Act]] = {
     "force-release": ("claimed", lambda b, n: b.force_release(n, "hung", by="ada@desk")),
     "park": ("claimed", lambda b, n: b.park(n, "later", by="ada@desk")),
     "requeue": ("failed", lambda b, n: b.requeue(n, "again", by="ada@desk")),
-    "prioritise": ("available", lambda b, n: b.reprioritise(n, 9, by="ada@desk")),
+    "prioritize": ("available", lambda b, n: b.prioritize(n, 9, by="ada@desk")),
     "undo": ("parked", lambda b, n: b.undo("x", by="ada@desk")),
 }
 
 
-def made(board: dibs.Board, state: str) -> str:
-    """The exact name of a task in that state."""
+def made(board: FilesBoard, state: str) -> str:
+    """Add a task in this state; returns its exact name."""
     task = board.add("x")
     if state == "available":
         return task.name
@@ -44,19 +47,19 @@ def made(board: dibs.Board, state: str) -> str:
     return board.park(claim.task.name, "broken", by="bob@desk").name
 
 
-def verbs(board: dibs.Board) -> list[str]:
-    return [event.verb for event in board.journal.read("x")]
+def verbs(board: FilesBoard) -> list[str]:
+    return [event.verb for event in board.log.read("x")]
 
 
 @pytest.mark.parametrize("verb", ACTS)
-def test_an_act_is_noted_before_and_after_and_told_once(place: Place, verb: str) -> None:
+def test_an_act_is_noted_before_and_after_and_reported_once(place: Place, verb: str) -> None:
     state, act = ACTS[verb]
     name = made(place.board, state)
     before = verbs(place.board)
     act(place.board, name)
     assert verbs(place.board) == [*before, INTENT, verb]
-    assert place.board.history("x")[-1].verb == verb
-    assert INTENT not in [event.verb for event in place.board.history("x")]
+    assert place.board.log.of("x")[-1].verb == verb
+    assert INTENT not in [event.verb for event in place.board.log.of("x")]
 
 
 class Crash(BaseException):
@@ -78,13 +81,13 @@ def test_a_crash_within_an_act_shows_as_an_intent_without_an_outcome(
     (port.after if done else port.before)["rename"] = crash
     with pytest.raises(Crash):
         act(board, name)
-    event = place.board.history("x")[-1]
+    event = place.board.log.of("x")[-1]
     assert (event.verb, event.src, event.by) == (INTENT, name, "ada@desk")
     assert event.reason.startswith(verb)
     assert [task.name == name for task in place.board.find("x")] == [not done]
 
 
-def test_an_act_that_came_to_nothing_says_so(place: Place) -> None:
+def test_an_act_without_effect_is_noted_as_not_done(place: Place) -> None:
     name = made(place.board, "claimed")
     board, port = place.another()
 
@@ -95,15 +98,15 @@ def test_an_act_that_came_to_nothing_says_so(place: Place) -> None:
     port.before["rename"] = other
     with pytest.raises(dibs.Changed):
         board.force_release(name, "hung", by="ada@desk")
-    told = board.history("x")
-    assert [event.verb for event in told[-2:]] == ["done", NOT_DONE]
-    assert told[-1].reason.startswith("force-release: ")
+    history = board.log.of("x")
+    assert [event.verb for event in history[-2:]] == ["done", NOT_DONE]
+    assert history[-1].reason.startswith("force-release: ")
 
 
-def test_an_act_that_failed_half_way_is_not_said_to_have_come_to_nothing(place: Place) -> None:
+def test_an_act_that_failed_after_its_rename_is_not_noted_as_not_done(place: Place) -> None:
     (place.path / "x.claimed").write_bytes(b"what to do")
     (place.path / "x.lock").write_bytes(b"1 web-3\n")
-    (facts,) = place.board.snapshot().facts.values()
+    (holder,) = place.board.snapshot().holders.values()
     board, port = place.another()
 
     def broken(_: str) -> None:
@@ -111,14 +114,12 @@ def test_an_act_that_failed_half_way_is_not_said_to_have_come_to_nothing(place: 
 
     port.after["rename"] = lambda _: port.before.update(stat=broken)
     with pytest.raises(dibs.StorageError):
-        board.force_release(facts.sight, "hung", by="ada@desk")
+        board.force_release(holder.act_name, "hung", by="ada@desk")
     assert not (place.path / "x.claimed").exists()
-    assert [(event.verb, event.src) for event in place.board.journal.read()] == [
-        (INTENT, "x.claimed")
-    ]
+    assert [(event.verb, event.src) for event in place.board.log.read()] == [(INTENT, "x.claimed")]
 
 
-def test_an_act_that_the_disk_refuses_came_to_nothing(place: Place) -> None:
+def test_an_act_that_the_disk_refuses_is_noted_as_not_done(place: Place) -> None:
     name = made(place.board, "available")
     board, port = place.another()
 
@@ -131,7 +132,7 @@ def test_an_act_that_the_disk_refuses_came_to_nothing(place: Place) -> None:
     assert verbs(board)[-2:] == [INTENT, NOT_DONE]
 
 
-def test_an_intent_is_answered_by_the_same_hand_only() -> None:
+def test_an_intent_is_answered_only_by_the_same_operator() -> None:
     def event(verb: str, by: str, src: str = "x.f1.w-0123456789.claimed") -> dibs.Event:
         return dibs.Event(1.0, verb, "x", src, "", by)
 
@@ -145,7 +146,7 @@ def test_an_intent_is_answered_by_the_same_hand_only() -> None:
     ]
 
 
-def test_the_log_tells_a_crash_in_words_and_an_answered_intent_in_json_only(
+def test_the_log_describes_a_crash_and_shows_answered_intents_only_in_json(
     place: Place, scratch: Path
 ) -> None:
     place.board.add("x")
@@ -155,34 +156,34 @@ def test_the_log_tells_a_crash_in_words_and_an_answered_intent_in_json_only(
     with pytest.raises(Crash):
         board.undo("x", by="bob@desk")
     command = Command(scratch / "board")
-    told = command("log", "x").splitlines()
-    assert [line.split()[1] for line in told] == ["add", "park", INTENT]
-    assert "no outcome is told: it crashed" in told[-1]
+    lines = command("log", "x").splitlines()
+    assert [line.split()[1] for line in lines] == ["add", "park", INTENT]
+    assert "no outcome: it crashed" in lines[-1]
     raw = [json.loads(line)["verb"] for line in command("--json", "log", "x").splitlines()]
     assert raw == ["add", INTENT, "park", INTENT]
 
 
 def written(board: Path, file: str, *lines: tuple[float, str]) -> None:
-    """A journal in which those verbs stand at those times."""
-    told = [{"at": at, "verb": verb, "id": "x", "src": "x.f1", "by": "ada"} for at, verb in lines]
-    (board / ".dibs/journal" / file).write_text("".join(f"{json.dumps(line)}\n" for line in told))
+    """Write a journal with these verbs at these times."""
+    events = [{"at": at, "verb": verb, "id": "x", "src": "x.f1", "by": "ada"} for at, verb in lines]
+    (board / ".dibs/journal" / file).write_text("".join(f"{json.dumps(line)}\n" for line in events))
 
 
-def test_lines_of_one_file_keep_their_order_where_its_writers_reckon_the_time_apart(
+def test_lines_of_one_file_keep_their_order_if_the_clocks_of_its_writers_differ(
     place: Place,
 ) -> None:
     written(place.path, "web-1-aa.jsonl", (100.9, INTENT), (100.0, "park"), (4000, "requeue"))
     written(place.path, "web-2-bb.jsonl", (100.5, "claim"), (99.0, "done"), (10.0, "set back"))
     order = ["set back", "claim", "done", INTENT, "park", "requeue"]
-    for told in (place.board.journal.read(), place.board.journal.follow({})):
-        assert [event.verb for event in told] == order
-    assert [event.verb for event in place.board.history("x")] == [v for v in order if v != INTENT]
+    for events in (place.board.log.read(), place.board.log.since()[0]):
+        assert [event.verb for event in events] == order
+    assert [event.verb for event in place.board.log.of("x")] == [v for v in order if v != INTENT]
 
 
-# What others leave there
+# What other programs leave in it
 
 
-def test_a_torn_tail_a_missing_file_and_foul_ones_spoil_nothing(place: Place) -> None:
+def test_a_torn_tail_a_missing_file_and_invalid_ones_do_no_harm(place: Place) -> None:
     board, folder = place.board, place.path / ".dibs/journal"
     board.add("x")
     (ours,) = folder.iterdir()
@@ -193,19 +194,19 @@ def test_a_torn_tail_a_missing_file_and_foul_ones_spoil_nothing(place: Place) ->
     (folder / "endless.2.jsonl").write_bytes(b"[" * 400_000)
     (folder / "folder.jsonl").mkdir()
     (folder / ".1.jsonl").symlink_to("nowhere")
-    assert [event.verb for event in board.journal.read("x")] == ["add"] * 3
-    assert len(board.journal.read()) == len(board.journal.recent(0)) == 3
-    seen: dict[str, int] = {}
-    assert len(board.journal.follow(seen)) == 3
-    assert board.journal.follow(seen) == []
-    assert len(board.journal.torn()) == 3
+    assert [event.verb for event in board.log.read("x")] == ["add"] * 3
+    assert len(board.log.read()) == len(board.log.recent(0)) == 3
+    news = News(board.log)
+    assert len(news()) == 3
+    assert news() == []
+    assert len(board.log.torn()) == 3
     (folder / "web-1-aa.jsonl").unlink()
-    assert len(board.journal.read("x")) == 2
-    assert board.journal.follow(seen) == []
+    assert len(board.log.read("x")) == 2
+    assert news() == []
 
 
 class Counted(Disk):
-    """A disk that counts what is read of journals."""
+    """A disk that counts the bytes read from journals."""
 
     def __init__(self, root: str) -> None:
         super().__init__(root)
@@ -213,54 +214,68 @@ class Counted(Disk):
 
     def read(self, path: str, limit: int, offset: int = 0):  # type: ignore[no-untyped-def]
         data, stat = super().read(path, limit, offset)
-        if path.startswith(journal.FOLDER):
+        if path.startswith(FOLDER):
             self.read_bytes += len(data)
         return data, stat
 
 
-def test_a_file_without_lines_is_not_read_again_at_every_look(place: Place) -> None:
-    from dibs.store import Store
+def test_a_file_without_lines_is_not_read_again_each_time(place: Place) -> None:
+    from dibs.files.board_files import BoardFiles
 
-    (place.path / ".dibs/journal/foul.jsonl").write_bytes(b"x" * 3_000_000)
+    (place.path / ".dibs/journal/invalid.jsonl").write_bytes(b"x" * 3_000_000)
     disk = Counted(str(place.path))
-    store = Store(disk, dibs.this_host())
-    seen: dict[str, int] = {}
-    store.journal.follow(seen)
+    store = BoardFiles(disk, dibs.this_host())
+    news = News(store.journal)
+    news()
     once = disk.read_bytes
     assert once >= 3_000_000
-    store.journal.follow(seen)
+    news()
     assert disk.read_bytes - once < 300_000
 
 
-def test_what_happened_lately_is_not_looked_for_in_files_that_nobody_wrote_since(
+def test_recent_events_are_not_searched_in_files_that_have_not_changed_since(
     place: Place,
 ) -> None:
-    from dibs.store import Store
+    from dibs.files.board_files import BoardFiles
 
     place.board.add("x")
     old = place.path / ".dibs/journal/web-1-aa.1.jsonl"
     old.write_bytes(b'{"at": 1}\n' * 300_000)
     os.utime(old, (1000, 1000))
     disk = Counted(str(place.path))
-    told = Store(disk, dibs.this_host()).journal.recent(5000)
-    assert [event.id for event in told] == ["x"]
+    events = BoardFiles(disk, dibs.this_host()).journal.recent(5000)
+    assert [event.id for event in events] == ["x"]
     assert disk.read_bytes < 10_000
 
 
-def test_a_writer_that_was_killed_in_the_middle_of_a_line_costs_that_line_only(
+def test_a_writer_that_was_killed_within_a_line_loses_only_that_line(
     place: Place,
 ) -> None:
     code = (
-        "import sys, os, signal, dibs; from dibs import disk\n"
+        "import sys, os, signal, dibs; from dibs.files import disk\n"
         "def torn(fd, data): os.write(fd, data[:40]); os.kill(os.getpid(), signal.SIGKILL)\n"
         "board = dibs.open(sys.argv[1]); board.add('a'); disk._write = torn\n"
-        "board.journal.write('add', 'b', '', '')\n"
+        "board.log.write('add', 'b', '', '')\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, str(place.path)],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert done.returncode == -signal.SIGKILL
-    assert len(place.board.journal.torn()) == 1
+    assert len(place.board.log.torn()) == 1
     place.board.add("c")
-    assert [event.id for event in place.board.journal.read()] == ["a", "c"]
+    assert [event.id for event in place.board.log.read()] == ["a", "c"]
+
+
+def test_an_old_spelling_of_a_verb_is_read_as_the_current_one(place: Place) -> None:
+    place.board.add("x")
+    at = place.board.log.of("x")[-1].at + 1
+    event = {"at": at, "verb": "prioritise", "id": "x", "src": "x.f0p9.available"}
+    line = json.dumps(event | {"dst": "x.available", "by": "ann@desk", "reason": "9 → 5"})
+    (place.path / ".dibs/journal/earlier.jsonl").write_text(line + "\n")
+    assert "prioritize" in [event.verb for event in place.board.log.of("x")]
+    found = place.board.undoable("x")
+    assert found is not None
+    undone = place.board.undo(found)
+    assert undone is not None
+    assert (found.verb, undone.priority) == ("prioritize", 9)

@@ -1,4 +1,4 @@
-"""Journals that are long, many or foul: what is read of them, and how much of it at once."""
+"""Journals that are long, many or invalid: which parts are read, and how much memory it takes."""
 
 from __future__ import annotations
 
@@ -14,26 +14,32 @@ from pathlib import Path
 import pytest
 
 import dibs
-from dibs import journal_chain, journal_reader
 from dibs.cli.stats import gather
-from dibs.disk import Stat
-from dibs.journal import INTENT, Event, _line, outcomes, unanswered
-from dibs.journal_chain import MOST
-from dibs.rates import WINDOW, Rates
-from dibs.store import Store
+from dibs.files import journal, journal_chain, journal_reader
+from dibs.files.board_files import BoardFiles
+from dibs.files.engine import FilesBoard, open_directory
+from dibs.files.journal_chain import MOST
+from dibs.files.port import Stat
+from dibs.model.events import INTENT, Event, outcomes, unanswered
+from dibs.model.rates import WINDOW, Rates
 from tests.core.test_cli import Command
 from tests.core.test_journal import Counted
-from tests.core.tools import Place, opened, settle
+from tests.core.tools import News, Place, opened, settle
 from tests.patience import PATIENCE
 
 SPARSE = 1 << 40
+
+
+def line(event: dibs.Event) -> bytes:
+    """The line that a writer appends for an event."""
+    return journal._line(*event)
 
 
 @pytest.fixture
 def command(scratch: Path) -> Command:
     path = scratch / "board"
     settle(path)
-    dibs.open(path, create=True)
+    open_directory(path, create=True)
     return Command(path)
 
 
@@ -44,22 +50,22 @@ def event(at: float, verb: str, ident: str = "x") -> Event:
 
 
 def written(board: Path, file: str, *events: Event) -> Path:
-    """A journal of another host that holds these."""
+    """Write a journal of another host with these events."""
     folder = board / ".dibs/journal"
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / file).write_bytes(b"".join(map(_line, events)))
+    (folder / file).write_bytes(b"".join(map(line, events)))
     return folder / file
 
 
 def sparse(board: Path) -> Path:
-    """A journal as long as a disk, in which there is nothing."""
+    """Make a sparse journal as long as a disk."""
     path = written(board, "web-9-aa.jsonl")
     os.truncate(path, SPARSE)
     return path
 
 
-def said(command: Command, *argv: str, code: int = 0) -> str:
-    """What a verb prints on stderr."""
+def errors_of(command: Command, *argv: str, code: int = 0) -> str:
+    """The standard error of a verb."""
     done = command.run(*argv)
     assert done.returncode == code
     return done.stderr.decode()
@@ -68,7 +74,7 @@ def said(command: Command, *argv: str, code: int = 0) -> str:
 # Rates
 
 
-def test_every_event_of_the_ten_minutes_counts_however_long_the_journal_is(
+def test_every_event_of_the_last_ten_minutes_counts_in_a_journal_of_any_length(
     command: Command,
 ) -> None:
     now = time.time()
@@ -76,23 +82,23 @@ def test_every_event_of_the_ten_minutes_counts_however_long_the_journal_is(
     dones = [event(now - WINDOW + 6 + n * 0.0148, "done", f"t-{n}") for n in range(40_000)]
     path = written(command.path, "web-1-aa.jsonl", event(now - 5000, "add"), *fails, *dones)
     assert path.stat().st_size > 5 << 20
-    figures = gather(dibs.open(command.path))
+    figures = gather(open_directory(command.path))
     assert figures.values["dones/min"] == pytest.approx(4000)
     assert figures.values["fails/min"] == pytest.approx(5.1)
     assert figures.complete
-    assert "fails/min>=5 holds" in said(command, "stats", "--fail-if", "fails/min>=5", code=6)
+    assert "fails/min>=5 holds" in errors_of(command, "stats", "--fail-if", "fails/min>=5", code=6)
 
 
-def test_what_another_implementation_wrote_counts_as_well(place: Place) -> None:
+def test_events_of_another_implementation_count_too(place: Place) -> None:
     now = time.time()
     path = written(place.path, "web-1-aa.jsonl", event(now - 5000, "add"))
     with path.open("ab") as file:
         file.write(b'{"verb":"done","at":%d,"id":"x"}\n' % now)
-        file.write(b'torn {"at": \n' + _line(event(now, "done")) + b'{"at": 1, "ver')
+        file.write(b'torn {"at": \n' + line(event(now, "done")) + b'{"at": 1, "ver')
     assert gather(place.board).values["dones/min"] == pytest.approx(0.2)
 
 
-def test_a_rate_is_taken_over_the_time_that_the_journals_reach_back(place: Place) -> None:
+def test_a_rate_covers_the_time_that_the_journals_reach_back(place: Place) -> None:
     now = time.time()
     events = [event(now - 120 + n, "done") for n in range(120)]
     path = written(place.path, "web-1-aa.jsonl", *events)
@@ -105,7 +111,7 @@ def test_a_rate_is_taken_over_the_time_that_the_journals_reach_back(place: Place
     assert figures.complete
 
 
-def test_a_rate_slides_and_does_not_jump_where_a_minute_ends() -> None:
+def test_a_rate_slides_and_does_not_jump_at_the_end_of_a_minute() -> None:
     rates = Rates()
     for second in range(3000):
         rates.note("done", 6000.0 + second)
@@ -113,22 +119,22 @@ def test_a_rate_slides_and_does_not_jump_where_a_minute_ends() -> None:
     assert max(found) - min(found) <= 0.11
 
 
-def test_an_alarm_rings_where_the_true_rate_cannot_be_known(command: Command) -> None:
+def test_an_alarm_rings_if_the_true_rate_is_unknown(command: Command) -> None:
     sparse(command.path)
-    figures = gather(dibs.open(command.path))
+    figures = gather(open_directory(command.path))
     assert not figures.complete
     for alarm in ("fails/min>=5", "fails/min>5", "dones/min<1", "dones/min=7", "dones/min<=0"):
-        told = said(command, "stats", "--fail-if", alarm, code=6)
-        assert f"{alarm} may hold: at least 0" in told
-        assert "the rates are lower bounds" in told
+        alarms = errors_of(command, "stats", "--fail-if", alarm, code=6)
+        assert f"{alarm} may hold: at least 0" in alarms
+        assert "rates are lower bounds" in alarms
     for certain in ("dones/min<0", "available>0", "failed=1"):
-        assert "holds" not in said(command, "stats", "--fail-if", certain)
+        assert "holds" not in errors_of(command, "stats", "--fail-if", certain)
     assert "dones/min    ≥ 0" in command("stats")
     assert '"complete": false' in command("--json", "stats")
     assert "dibs_events_complete{" in command("stats", "--prometheus")
 
 
-def test_a_journal_that_may_not_be_read_makes_every_rate_a_lower_bound(place: Place) -> None:
+def test_an_unreadable_journal_makes_every_rate_a_lower_bound(place: Place) -> None:
     board, port = place.another()
     place.board.add("x")
 
@@ -141,29 +147,29 @@ def test_a_journal_that_may_not_be_read_makes_every_rate_a_lower_bound(place: Pl
     assert not gather(board).complete
 
 
-# Foul files
+# Invalid files
 
 
-def test_a_file_as_long_as_a_disk_holds_up_no_verb(command: Command) -> None:
-    board = dibs.open(command.path)
+def test_a_file_as_long_as_a_disk_delays_no_verb(command: Command) -> None:
+    board = open_directory(command.path)
     task = board.add("x")
     board.park(task.name, "later", by="ada@desk")
     path = sparse(command.path)
     with path.open("ab") as file:
-        file.write(b"\n" + _line(event(time.time(), "done", "y")))
+        file.write(b"\n" + line(event(time.time(), "done", "y")))
     assert "'park'" not in command("show", "x")
     assert "park" in command("log", "x")
     assert "the park of 'x'" in command("undo", code=2)
     assert "done" in command("log", "y")
-    assert "1,048,576 MiB: only its newest part is shown" in said(command, "log", "-n", "1")
+    assert "1,048,576 MiB: only its newest part is shown" in errors_of(command, "log", "-n", "1")
     assert [f.name for f in board.check() if "MiB" in f.text] == [".dibs/journal/web-9-aa.jsonl"]
-    seen: dict[str, int] = {}
-    assert len(board.journal.follow(seen)) == 4
-    assert board.journal.follow(seen) == []
-    assert len(board.journal.recent(0)) == 4
+    news = News(board.log)
+    assert len(news()) == 4
+    assert news() == []
+    assert len(board.log.recent(0)) == 4
 
 
-def test_many_files_without_a_line_hold_up_no_look_at_the_newest_events(place: Place) -> None:
+def test_many_files_without_a_line_do_not_delay_the_newest_events(place: Place) -> None:
     task = place.board.add("x")
     place.board.park(task.name, "later", by="ada@desk")
     size, files = 200 << 20, 100
@@ -174,12 +180,12 @@ def test_many_files_without_a_line_hold_up_no_look_at_the_newest_events(place: P
     figures = gather(board)
     assert not figures.complete
     assert disk.read_bytes < (MOST * files) // 10
-    assert board.history("x", 10)[0].verb == "add"
-    assert next(board.journal.newest_first(verbs=("park",))).id == "x"
+    assert board.log.of("x", 10)[0].verb == "add"
+    assert next(board.log.newest_first(verbs=("park",))).id == "x"
     assert disk.read_bytes < (MOST * files) // 5
 
 
-def test_rates_of_more_lines_than_can_be_counted_soon_are_lower_bounds(
+def test_rates_of_too_many_lines_to_count_quickly_are_lower_bounds(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = place.board.snapshot().now.fs / 1e9
@@ -194,7 +200,7 @@ def test_rates_of_more_lines_than_can_be_counted_soon_are_lower_bounds(
     figures = gather(opened(disk))
     assert not figures.complete
     assert disk.read_bytes < 3 * size
-    rates = opened(disk).journal.rates(now - WINDOW)
+    rates = opened(disk).log.rates(now - WINDOW)
     assert rates.seconds["adds"].total() == 1
     assert 50_000 <= rates.seconds["dones"].total() < 150_000
 
@@ -204,21 +210,21 @@ def test_rates_of_more_lines_than_can_be_counted_soon_are_lower_bounds(
 def test_the_same_lines_are_read_forwards_and_backwards(
     place: Place, length: int, end: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lines = [_line(event(100.0 + n, "done", f"t-{n}" * (1 + n % 7))) for n in range(60)]
+    lines = [line(event(100.0 + n, "done", f"t-{n}" * (1 + n % 7))) for n in range(60)]
     lines[20:20] = [b"z" * length + b"\n", b"\n\n"]
     lines[40:40] = [b"y" * length + b"\n"]
     path = written(place.path, "web-1-aa.jsonl")
     path.write_bytes(b"".join(lines) + end)
     for piece in (100, 4096, 256 << 10):
         monkeypatch.setattr(journal_chain, "PIECE", piece)
-        journal = dibs.open(place.path).journal
+        journal = open_directory(place.path).log
         there = list(journal.oldest_first())
         assert [e.at for e in there] == [100.0 + n for n in range(60)]
         assert list(journal.newest_first())[::-1] == there
-        assert journal.read() == journal.follow({}) == there
+        assert journal.read() == journal.since()[0] == there
 
 
-# Only as much as is needed
+# Only the needed part is read
 
 
 def test_the_last_events_of_an_id_are_found_at_the_end_of_long_journals(place: Place) -> None:
@@ -228,7 +234,7 @@ def test_the_last_events_of_an_id_are_found_at_the_end_of_long_journals(place: P
         os.utime(path, (1e6 + 20_000, 1e6 + 20_000))
     place.board.add("x")
     disk = Counted(str(place.path))
-    journal = Store(disk, dibs.this_host()).journal
+    journal = BoardFiles(disk, dibs.this_host()).journal
     assert next(journal.newest_first("x")).verb == "add"
     assert disk.read_bytes < 10_000
     assert next(journal.newest_first("t-19999")).at == 1e6 + 19_999
@@ -236,7 +242,7 @@ def test_the_last_events_of_an_id_are_found_at_the_end_of_long_journals(place: P
     assert next(journal.newest_first("t-10", ("done",))).at == 1e6 + 10
 
 
-def test_the_whole_history_of_a_young_id_is_found_at_the_end_of_long_journals(
+def test_the_complete_history_of_a_young_id_is_found_at_the_end_of_long_journals(
     place: Place,
 ) -> None:
     now = time.time()
@@ -246,7 +252,7 @@ def test_the_whole_history_of_a_young_id_is_found_at_the_end_of_long_journals(
     place.board.add("x")
     place.board.park("x.available", "later")
     disk = Counted(str(place.path))
-    history = dibs.Board(Store(disk, dibs.this_host()), str(place.path)).history("x", 100)
+    history = FilesBoard(BoardFiles(disk, dibs.this_host()), str(place.path)).log.of("x", 100)
     assert [e.verb for e in history] == [*["claim"] * 4, "add", "park"]
     assert disk.read_bytes < 10 * journal_chain.PIECE
     place.board.requeue(place.board.find("x")[0].name)
@@ -257,23 +263,23 @@ def test_the_whole_history_of_a_young_id_is_found_at_the_end_of_long_journals(
     place.port.sleep(10)
     place.board.forget("x")
     place.board.add("x")
-    assert sum(e.verb == "add" for e in place.board.history("x", 100)) == 2
+    assert sum(e.verb == "add" for e in place.board.log.of("x", 100)) == 2
 
 
-def test_the_last_events_are_those_of_all_hosts_by_their_times(place: Place) -> None:
+def test_the_last_events_of_all_hosts_are_ordered_by_time(place: Place) -> None:
     for host in range(3):
         written(
             place.path,
             f"web-{host}-aa.jsonl",
             *(event(100 + 3 * n + host, "done") for n in range(500)),
         )
-    found = [e.at for e in place.board.journal.newest_first()]
+    found = [e.at for e in place.board.log.newest_first()]
     assert found == [100.0 + n for n in range(1500)][::-1]
-    assert [e.at for e in place.board.journal.recent(1000, 20)] == found[:20][::-1]
+    assert [e.at for e in place.board.log.recent(1000, 20)] == found[:20][::-1]
 
 
-def test_a_log_ends_with_so_many_lines_as_are_asked_for(command: Command) -> None:
-    board = dibs.open(command.path)
+def test_a_log_shows_the_requested_number_of_last_lines(command: Command) -> None:
+    board = open_directory(command.path)
     for name in "abcd":
         board.park(board.add(name).name, "later", by="ada@desk")
     assert [line.split()[1:3] for line in command("log", "-n", "3").splitlines()] == [
@@ -285,21 +291,21 @@ def test_a_log_ends_with_so_many_lines_as_are_asked_for(command: Command) -> Non
     assert len(command("log", "-n", "999").splitlines()) == 8
 
 
-def test_a_lock_with_a_long_history_is_shown_with_the_end_of_it(command: Command) -> None:
-    dibs.open(command.path).acquire("gate").release()
+def test_a_lock_with_a_long_history_is_shown_with_its_last_events(command: Command) -> None:
+    open_directory(command.path).acquire("gate").release()
     now = time.time()
     events = [event(now + n / 1000, "acquire", "gate") for n in range(3000)]
     written(command.path, "web-1-aa.jsonl", *events)
     done = command.run("show", "gate")
-    assert b"older events are left out: `dibs log gate` shows them all" in done.stderr
+    assert b"older events are not shown: `dibs log gate` shows all" in done.stderr
     history = json.loads(command("--json", "show", "gate"))["history"]
     assert [e["at"] for e in history] == [e.at for e in events[-1000:]]
-    told = command("log", "gate").splitlines()
-    assert "release" in "".join(told[:10])
-    assert len(told) > 3000
+    lines = command("log", "gate").splitlines()
+    assert "release" in "".join(lines[:10])
+    assert len(lines) > 3000
 
 
-def test_a_stream_holds_back_what_follows_an_intent_and_no_more_than_that() -> None:
+def test_a_stream_delays_only_the_events_after_an_intent() -> None:
     chance = random.Random(7)
     verbs = [INTENT, "park", "refused", "done", INTENT, "not-done"]
     for _ in range(200):
@@ -323,7 +329,7 @@ def test_a_stream_holds_back_what_follows_an_intent_and_no_more_than_that() -> N
 
 
 def _answered_in_two_looks(events: list[Event]) -> list[Event]:
-    """The same, reckoned by looking ahead from each intent."""
+    """The same result, computed by looking ahead from each intent."""
     left = []
     for n, one in enumerate(events):
         key = one.src, one.by
@@ -357,7 +363,7 @@ def test_the_log_of_a_long_journal_is_a_stream(command: Command, scratch: Path) 
 
 
 class Looks(Counted):
-    """A disk that counts the looks at journals."""
+    """A disk that counts the stat calls on journals."""
 
     looks = 0
 
@@ -366,7 +372,7 @@ class Looks(Counted):
         return super().stat(path)
 
 
-def test_files_that_no_one_writes_to_cost_a_follower_little_and_are_heard_when_they_wake(
+def test_idle_files_cost_a_follower_little_and_are_read_when_they_grow(
     place: Place,
 ) -> None:
     for host in range(1500):
@@ -374,25 +380,25 @@ def test_files_that_no_one_writes_to_cost_a_follower_little_and_are_heard_when_t
         os.utime(path, (1000 + host, 1000 + host))
     place.board.add("x")
     disk = Looks(str(place.path))
-    journal = Store(disk, dibs.this_host()).journal
-    seen = journal.ends()
-    journal.follow(seen)
+    journal = BoardFiles(disk, dibs.this_host()).journal
+    news = News(journal, journal.end())
+    news()
     disk.looks = 0
     place.board.add("y")
-    assert [e.id for e in journal.follow(seen)] == ["y"]
+    assert [e.id for e in news()] == ["y"]
     assert disk.looks < 50
     with (place.path / ".dibs/journal/web-7-aa.jsonl").open("ab") as file:
-        file.write(_line(event(time.time(), "done", "awake")))
+        file.write(line(event(time.time(), "done", "awake")))
     heard: list[Event] = []
     until = time.monotonic() + PATIENCE
     while not heard and time.monotonic() < until:
         time.sleep(0.01)
-        heard = journal.follow(seen)
+        heard = news()
     assert [e.id for e in heard] == ["awake"]
 
 
 class Slow(Looks):
-    """The same where each look at a journal takes a millisecond of a clock of its own."""
+    """The same, with a millisecond of a simulated clock for each stat of a journal."""
 
     def __init__(self, root: str) -> None:
         super().__init__(root)
@@ -409,7 +415,7 @@ class Slow(Looks):
         return super().stat(path)
 
 
-def test_the_journals_of_hosts_that_are_gone_cost_a_follower_a_tenth_and_are_heard_when_they_wake(
+def test_journals_of_departed_hosts_cost_a_follower_a_tenth_and_are_read_when_they_grow(
     place: Place,
 ) -> None:
     now = time.time()
@@ -419,45 +425,45 @@ def test_the_journals_of_hosts_that_are_gone_cost_a_follower_a_tenth_and_are_hea
         for path in paths:
             os.utime(path, (now - since, now - since))
     disk = Slow(str(place.path))
-    journal = Store(disk, dibs.this_host()).journal
-    seen = journal.ends()
+    journal = BoardFiles(disk, dibs.this_host()).journal
+    news = News(journal, journal.end())
 
     def looks_at(paths: list[Path]) -> int:
         return sum(disk.looked[f".dibs/journal/{path.name}"] for path in paths)
 
     for _ in range(2000):
-        assert journal.follow(seen) == []
+        assert news() == []
         disk.passed += 300_000_000
     assert 0 < looks_at(gone) < looks_at(quiet) / 4
     with gone[7].open("ab") as file:
-        file.write(_line(event(now, "done", "awake")))
+        file.write(line(event(now, "done", "awake")))
     heard: list[Event] = []
     for _ in range(2000):
-        heard += journal.follow(seen)
+        heard += news()
         disk.passed += 300_000_000
     assert [e.id for e in heard] == ["awake"]
 
 
-def test_a_follower_reads_a_file_that_was_removed_and_begun_again(place: Place) -> None:
+def test_a_follower_reads_a_file_that_was_removed_and_recreated(place: Place) -> None:
     place.board.add("first")
     place.board.add("second")
-    seen = place.board.journal.ends()
+    news = News(place.board.log, place.board.log.end())
     (ours,) = (place.path / ".dibs/journal").iterdir()
-    ours.write_bytes(_line(event(time.time(), "done", "anew")))
-    assert [e.id for e in place.board.journal.follow(seen)] == ["anew"]
+    ours.write_bytes(line(event(time.time(), "done", "again")))
+    assert [e.id for e in news()] == ["again"]
 
 
-def test_a_stream_goes_on_in_a_file_that_is_set_aside_while_it_is_read(
+def test_a_stream_continues_in_a_file_that_is_rotated_while_it_is_read(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(journal_chain, "PIECE", 500)
     path = written(
         place.path, "web-1-aa.jsonl", *(event(100 + n, "done", f"t-{n}") for n in range(50))
     )
-    for stream in (place.board.journal.oldest_first(), place.board.journal.newest_first()):
+    for stream in (place.board.log.oldest_first(), place.board.log.newest_first()):
         found = [next(stream)]
         path.rename(path.with_name("web-1-aa.1.jsonl"))
-        path.write_bytes(b"".join(_line(event(900 + n, "add", "later")) for n in range(90)))
+        path.write_bytes(b"".join(line(event(900 + n, "add", "later")) for n in range(90)))
         found += stream
         assert sorted(e.at for e in found if e.verb == "done") == [100.0 + n for n in range(50)]
         path.with_name("web-1-aa.1.jsonl").rename(path)

@@ -1,17 +1,18 @@
-"""A first use that is killed leaves folders on their way to their name, and check knows them."""
+"""A killed first use leaves folders under temporary names, and check recognises them."""
 
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
 
 import dibs
-from dibs.disk import Disk
+from dibs.files.board_files import FOLDERS, BoardFiles
+from dibs.files.disk import Disk
 from dibs.host import this_host
-from dibs.store import FOLDERS, Store
-from tests.core.tools import Place, in_child, opened
+from tests.core.tools import NOBODY, Place, in_child, opened
 
 NONCE = "0123456789"
 AGE = 3700
@@ -23,20 +24,20 @@ def drafts(path: Path) -> list[str]:
 
 
 def killed_before_rename(path: Path, folder: str) -> None:
-    """A process makes that folder, and is killed before it has its name."""
+    """Let a process make this folder and die before it renames it."""
 
     class Killed(Disk):
-        def _rename(self, src: str, dst: str, keep: bool) -> None:
+        def _rename_keeping(self, src: str, dst: str) -> None:
             if dst == f"{path}/{folder}":
                 os._exit(9)
-            super()._rename(src, dst, keep)
+            super()._rename_keeping(src, dst)
 
     def use() -> None:
-        store = Store(Killed(str(path)), this_host())
+        store = BoardFiles(Killed(str(path)), this_host())
         store.open()
         store.ready()
 
-    with pytest.raises(EOFError):  # it died, and answers nothing
+    with pytest.raises(EOFError):  # it died without a result
         in_child(use)
 
 
@@ -60,7 +61,7 @@ def test_a_folder_whose_maker_was_killed_is_removed_when_it_is_old(
 
 
 @pytest.mark.parametrize("name", [".dibs/free/0a1", ".dibs/probe", ".dibs/known.ABCDEF0123"])
-def test_what_else_was_on_its_way_to_a_name_is_removed_as_well(place: Place, name: str) -> None:
+def test_other_temporary_names_are_removed_too(place: Place, name: str) -> None:
     left = place.path / f"{name}.{NONCE}"
     if name.endswith("probe"):
         left.touch()
@@ -72,7 +73,7 @@ def test_what_else_was_on_its_way_to_a_name_is_removed_as_well(place: Place, nam
     assert not left.exists()
 
 
-def test_a_first_use_that_is_killed_is_known_before_there_is_a_board(scratch: Path) -> None:
+def test_a_killed_first_use_is_recognised_before_there_is_a_board(scratch: Path) -> None:
     path = scratch / "plain"
     path.mkdir()
     killed_before_rename(path, ".dibs")
@@ -97,3 +98,36 @@ def test_a_folder_that_is_not_empty_and_a_link_are_left_alone(place: Place) -> N
     assert [finding.kind for finding in place.board.check()] == ["stranger", "stranger"]
     assert (full / "notes").read_text() == "kept"
     assert link.is_symlink()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="NO OTHER USER WAS TRIED: not root")
+def test_a_user_who_cannot_write_gets_each_finding_without_a_repair(scratch: Path) -> None:
+    path = scratch / "board"
+    path.mkdir()
+    board = dibs.open(path)
+    for ident in ("alive", "stale"):
+        board.add(ident)
+    claims = [board.claim(ident, ttl=60) for ident in ("alive", "stale")]
+    assert claims[1] is not None
+    trial = path / ".dibs/trial.ABCDEF0123"
+    trial.mkdir()
+    for place in (path / ".dibs/records" / claims[1].task.stem, trial):
+        os.utime(place, (time.time() - 7200, time.time() - 7200))
+    (path / ".dibs/known.ABCDEF0123").mkdir()
+    (path / ".dibs/new/0123456789").touch()
+    (path / ".dibs/records/over.f1.w-0123456789").touch()
+    (path / "later.available").touch()
+    before = {p: p.stat().st_ctime_ns for p in path.rglob("*")}
+
+    def found() -> list[tuple[str, str, bool]]:
+        seen = dibs.open(path).check()
+        return sorted((f.kind, f.name.partition(".f1")[0], f.repair is None) for f in seen)
+
+    assert in_child(found, uid=NOBODY, umask=0o077) == [
+        ("record", ".dibs/records/over", True),
+        ("stale", "stale", True),
+        ("trial", ".dibs/trial.ABCDEF0123", True),
+    ]
+    assert {p: p.stat().st_ctime_ns for p in path.rglob("*")} == before
+    repairs = {finding.kind: finding.repair is not None for finding in board.check()}
+    assert (repairs["record"], repairs["trial"]) == (True, True)

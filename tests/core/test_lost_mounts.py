@@ -1,4 +1,4 @@
-"""No empty board is made beneath a mount that is missing: by fstab, or by what was seen before."""
+"""No empty board is made below a missing mount, known from fstab or from an earlier visit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import dibs
-from dibs import lost
+from dibs.files import lost_mounts
 
 ROOT = Path(__file__).parents[2]
 READERS = (
@@ -37,7 +37,7 @@ def run(home: Path, board: Path, *argv: str) -> subprocess.CompletedProcess[str]
 
 @pytest.fixture
 def fstab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A table of what should be mounted: a place with a blank in its name, and others."""
+    """An fstab with a mount point that has a blank in its name, and others."""
     place = tmp_path / "the mount"
     place.mkdir()
     table = tmp_path / "fstab"
@@ -46,7 +46,7 @@ def fstab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "# a comment\n\nUUID=1 / ext4 defaults 0 1\nUUID=2 none swap sw 0 0\n"
         f"server:/x {escaped} nfs4 noauto 0 0\nbroken\n"
     )
-    monkeypatch.setattr(lost, "FSTAB", str(table))
+    monkeypatch.setattr(lost_mounts, "FSTAB", str(table))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     return place
 
@@ -56,33 +56,33 @@ def test_nothing_is_made_on_a_mount_point_of_fstab_without_its_mount(
     fstab: Path, below: str
 ) -> None:
     place = fstab / below
-    with pytest.raises(dibs.BoardMissing, match="not mounted: mount it first"):
+    with pytest.raises(dibs.NotMounted, match="not mounted: mount it first"):
         dibs.open(place, create=True)
     assert list(fstab.iterdir()) == []
     if below:
         return
-    board = dibs.open(place)  # an empty directory can be looked at
+    board = dibs.open(place)  # an empty directory can be read
     acts = (lambda: board.add("x"), board.claim, lambda: board.acquire("lock"))
     for act in acts:
-        with pytest.raises(dibs.BoardMissing, match="not mounted"):
+        with pytest.raises(dibs.NotMounted, match="not mounted"):
             act()
     assert list(fstab.iterdir()) == []
 
 
-def test_what_is_a_board_already_is_used_whatever_fstab_says(fstab: Path) -> None:
+def test_an_existing_board_is_used_whatever_fstab_says(fstab: Path) -> None:
     (fstab / ".dibs").mkdir()
     dibs.open(fstab, create=True).add("x")
     assert dibs.open(fstab).claim() is not None
 
 
-def test_elsewhere_nothing_is_asked_of_fstab(fstab: Path, tmp_path: Path) -> None:
-    assert lost.why(str(tmp_path / "beside")) == ""
+def test_fstab_does_not_matter_elsewhere(fstab: Path, tmp_path: Path) -> None:
+    assert lost_mounts.why(str(tmp_path / "beside")) == ""
     dibs.open(tmp_path / "beside", create=True)
 
 
 @pytest.fixture
 def mounted(tmp_path: Path) -> Iterator[Path]:
-    """A file system of its own, mounted."""
+    """A separate mounted file system."""
     place = tmp_path / "mounted"
     place.mkdir()
     done = subprocess.run(["mount", "-t", "tmpfs", "dibs-test", str(place)], capture_output=True)
@@ -94,7 +94,7 @@ def mounted(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", str(place)], capture_output=True)
 
 
-def test_a_board_that_was_seen_on_a_mount_is_not_made_beneath_it(
+def test_a_board_that_was_seen_on_a_mount_is_not_made_below_it(
     mounted: Path, tmp_path: Path
 ) -> None:
     board = mounted / "board"
@@ -108,54 +108,91 @@ def test_a_board_that_was_seen_on_a_mount_is_not_made_beneath_it(
         assert list(mounted.iterdir()) == [], argv
     for argv in READERS:
         assert run(tmp_path, board, *argv).returncode == 1, argv
-    board.mkdir()  # what a script may have made
+    board.mkdir()  # as a script might
     for argv in VERBS:
         done = run(tmp_path, board, *argv)
         assert done.returncode != 0, argv
-        assert "a board was seen here on another mount (tmpfs" in done.stderr, done.stderr
+        assert "the board that was here is on another mount (tmpfs" in done.stderr, done.stderr
         assert list(board.iterdir()) == [], argv
-    for argv in READERS:  # an alarm must not be silent
+    for argv in READERS:  # an alarm must not fail silently
         done = run(tmp_path, board, *argv)
         assert done.returncode == 1, (argv, done)
-        assert "a board was seen here on another mount" in done.stdout + done.stderr, (argv, done)
+        assert "the board that was here is on another mount" in done.stdout + done.stderr, (
+            argv,
+            done,
+        )
         assert list(board.iterdir()) == [], argv
     assert run(tmp_path, board, "init", "--unmounted").returncode == 0
     assert run(tmp_path, board, "add", "x").returncode == 0
 
 
-def test_a_missing_directory_is_looked_for_before_another_board_is_made(tmp_path: Path) -> None:
+def test_a_mount_over_a_board_is_reported_as_covering_it(mounted: Path, tmp_path: Path) -> None:
+    subprocess.run(["umount", str(mounted)], check=True)
+    assert run(tmp_path, mounted, "init").returncode == 0
+    mount = ["mount", "-t", "tmpfs", "-o", "mode=755", "dibs-test", str(mounted)]
+    subprocess.run(mount, check=True)
+    done = run(tmp_path, mounted, "add", "x")
+    assert done.returncode == 1
+    assert f"which {mounted} covers: unmount that first" in done.stderr
+    assert list(mounted.iterdir()) == []
+    subprocess.run(["umount", str(mounted)], check=True)
+    assert run(tmp_path, mounted, "add", "x").returncode == 0
+
+
+def test_a_missing_directory_is_refused_before_another_board_is_made(tmp_path: Path) -> None:
     board = tmp_path / "board"
     for argv in (["ls"], ["add", "x"]):
         done = run(tmp_path, board, *argv)
         assert done.returncode == 1, done
-        assert "if it was there before, mount it or move it back; else `dibs init`" in done.stderr
+        advice = f"mount it or move it back, or make a new board with `dibs -d {board} init`"
+        assert advice in done.stderr
     assert run(tmp_path, board, "init").returncode == 0
     board.rename(tmp_path / "moved")
     for argv in (["ls"], ["add", "x"]):
         done = run(tmp_path, board, *argv)
         assert done.returncode == 1, done
-        assert "a board was seen here before" in done.stderr
+        assert "the directory of the board that was here" in done.stderr
+        assert f"`dibs -d {board} init` would make" in done.stderr
         assert "move it back" in done.stderr
     assert not board.exists()
     (tmp_path / "moved").rename(board)
     assert run(tmp_path, board, "add", "x").returncode == 0
 
 
-def test_what_was_seen_cannot_be_foul_enough_to_stop_anybody(
+def test_an_invalid_record_of_earlier_visits_stops_no_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     kept = tmp_path / "state/dibs/boards.json"
     kept.parent.mkdir(parents=True)
-    for foul in (b"", b"[", b"[]", b'{"a": 1}', b'{"a": ["x"]}', b"\xff", b"[" * 100_000):
-        kept.write_bytes(foul)
-        assert lost.why(str(tmp_path / "board")) == ""
-    lost.remember(str(tmp_path))
+    for content in (b"", b"[", b"[]", b'{"a": 1}', b'{"a": ["x"]}', b"\xff", b"[" * 100_000):
+        kept.write_bytes(content)
+        assert lost_mounts.why(str(tmp_path / "board")) == ""
+    lost_mounts.remember(str(tmp_path))
     assert str(tmp_path) in kept.read_text()
     kept.unlink()
     kept.mkdir()
-    lost.remember(str(tmp_path))
+    lost_mounts.remember(str(tmp_path))
     for n in range(250):
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
-        lost.remember(f"/board-{n}")
-    assert len(lost._load(dict(os.environ))) == 200
+        lost_mounts.remember(f"/board-{n}")
+    assert len(lost_mounts._load(dict(os.environ))) == 200
+
+
+@pytest.mark.parametrize("kind", ["a FIFO", "a device", "a folder", "a link to a FIFO"])
+def test_list_of_boards_that_is_no_file_does_not_stop_a_verb(tmp_path: Path, kind: str) -> None:
+    home, board = tmp_path / "home", tmp_path / "board"
+    known = home / "state/dibs/boards.json"
+    known.parent.mkdir(parents=True)
+    if kind == "a FIFO":
+        os.mkfifo(known)
+    elif kind == "a device":
+        known.symlink_to("/dev/zero")
+    elif kind == "a folder":
+        known.mkdir()
+    else:
+        os.mkfifo(tmp_path / "fifo")
+        known.symlink_to(tmp_path / "fifo")
+    for argv, code in ((["init"], 0), (["add", "x"], 0), (["claim"], 0), (["check"], 0)):
+        done = run(home, board, *argv)
+        assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr

@@ -1,4 +1,4 @@
-"""What becomes of tasks where `.dibs` was lost, wholly or in part, or is older than the board."""
+"""Boards whose `.dibs` was lost, completely or in part, or is older than the tasks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ENDED = ["done/w.f1.zoe-00000000A1", "failed/w.f0.op-00000000A1"]
 
 
 def lost(scratch: Path, *found: str) -> Place:
-    """A board with names that dibs made, all of whose `.dibs` was lost."""
+    """A board with names that dibs made, without its `.dibs`."""
     place = Place(scratch)
     shutil.rmtree(place.path / ".dibs")
     for name in found:
@@ -29,9 +29,7 @@ def lost(scratch: Path, *found: str) -> Place:
 
 
 @pytest.mark.parametrize("name", STAMPED + ENDED)
-def test_where_all_records_are_lost_no_second_task_of_an_id_is_made(
-    scratch: Path, name: str
-) -> None:
+def test_without_records_no_second_task_of_an_id_is_made(scratch: Path, name: str) -> None:
     place = lost(scratch, name)
     board = place.another()[0]
     for ident in ("w", "new"):
@@ -46,7 +44,7 @@ def test_where_all_records_are_lost_no_second_task_of_an_id_is_made(
 
 
 @pytest.mark.parametrize("name", STAMPED + ENDED)
-def test_one_repair_is_enough_where_all_records_are_lost(scratch: Path, name: str) -> None:
+def test_one_repair_is_enough_if_all_records_are_lost(scratch: Path, name: str) -> None:
     place = lost(scratch, name)
     board = place.another()[0]
     assert [f.kind for f in board.check() if f.fault and f.kind != "stale"] == ["known"]
@@ -56,7 +54,7 @@ def test_one_repair_is_enough_where_all_records_are_lost(scratch: Path, name: st
         place.another()[0].add("w")
 
 
-def test_workers_go_on_where_all_records_are_lost_and_no_fence_comes_back(scratch: Path) -> None:
+def test_workers_continue_without_records_and_no_fence_repeats(scratch: Path) -> None:
     board = lost(scratch, "w.f3.available").another()[0]
     claim = board.claim("w", owner="me")
     assert claim is not None
@@ -65,12 +63,12 @@ def test_workers_go_on_where_all_records_are_lost_and_no_fence_comes_back(scratc
     board.repair()
     with pytest.raises(dibs.Exists):
         board.add("w")
-    board.purge()
+    board.purge(0)
     board.forget("w")
     assert board.add("w").fence == 5
 
 
-def test_a_process_that_ran_on_while_all_records_were_lost_adds_no_id_twice(place: Place) -> None:
+def test_a_process_that_loses_all_records_while_it_runs_adds_no_id_twice(place: Place) -> None:
     place.board.add("x")
     claim = place.board.claim("x")
     assert claim is not None
@@ -83,8 +81,10 @@ def test_a_process_that_ran_on_while_all_records_were_lost_adds_no_id_twice(plac
 
 
 @pytest.mark.parametrize("name", STAMPED + ENDED)
-def test_a_shell_that_comes_first_lets_no_id_be_added_twice(fleet: Fleet, name: str) -> None:
-    fleet.offer("other")
+def test_a_shell_that_opens_the_board_first_lets_no_id_be_added_twice(
+    fleet: Fleet, name: str
+) -> None:
+    fleet.add("other")
     (fleet.path / name).parent.mkdir(exist_ok=True)
     (fleet.path / name).touch()
     assert fleet.run("claim_task other").returncode == 0
@@ -97,7 +97,7 @@ def test_a_shell_that_comes_first_lets_no_id_be_added_twice(fleet: Fleet, name: 
     assert [p for p in (fleet.path / ".dibs").iterdir() if p.name.startswith("known.")] == []
 
 
-def test_names_that_shells_made_are_no_sign_of_lost_records(scratch: Path, fleet: Fleet) -> None:
+def test_names_from_shells_do_not_indicate_lost_records(scratch: Path, fleet: Fleet) -> None:
     plain = ["a.available", "b.claimed", "b.lock", "c.claimed-by-web.example", "v1.2.available"]
     for name in (*plain, "disk.free", "notes.f3.txt"):
         (fleet.path / name).write_bytes(b"1700000000 web\n")
@@ -112,31 +112,31 @@ def test_names_that_shells_made_are_no_sign_of_lost_records(scratch: Path, fleet
 
 
 def lives(place: Place, ident: str, count: int) -> int:
-    """Lives that were added, done, purged and forgotten; the highest fence of them."""
+    """Add, finish, purge and forget an id this often; returns the highest fence."""
     fence = 0
     for _ in range(count):
         place.board.add(ident)
         claim = place.board.claim(ident)
         assert claim is not None
         fence = claim.done().fence
-        place.board.purge()
+        place.board.purge(0)
         place.board.forget(ident)
     return fence
 
 
 def granted(board: dibs.Board, ident: str) -> int:
-    """The fence of the next claim, which is ended."""
+    """The fence of the next claim, which is then ended."""
     claim = board.claim(ident)
     assert claim is not None
     return claim.done().fence
 
 
-def test_a_waiting_name_that_no_one_added_is_known_once_it_is_claimed(place: Place) -> None:
+def test_an_available_name_without_an_entry_gets_one_when_it_is_claimed(place: Place) -> None:
     (place.path / "q.f3.available").touch()
     assert granted(place.board, "q") == 4
     with pytest.raises(dibs.Exists):
         place.board.add("q")
-    place.board.purge()
+    place.board.purge(0)
     with pytest.raises(dibs.Exists):
         place.board.add("q")
     place.board.forget("q")
@@ -144,7 +144,7 @@ def test_a_waiting_name_that_no_one_added_is_known_once_it_is_claimed(place: Pla
     assert granted(place.board, "q") == 6, "published at 5, one above the highest"
 
 
-def test_a_shell_makes_a_waiting_name_that_no_one_added_known(fleet: Fleet) -> None:
+def test_a_shell_writes_an_entry_for_an_available_name_without_one(fleet: Fleet) -> None:
     board = fleet.board()
     board.add("other")
     (fleet.path / "q.f3.available").touch()
@@ -153,7 +153,7 @@ def test_a_shell_makes_a_waiting_name_that_no_one_added_known(fleet: Fleet) -> N
         board.add("q")
 
 
-def test_a_later_life_whose_entries_were_lost_is_known_once_it_is_claimed(place: Place) -> None:
+def test_a_later_life_without_its_entries_gets_them_when_it_is_claimed(place: Place) -> None:
     highest = lives(place, "q", 2)
     place.board.add("q")
     for entry in (place.path / ".dibs/known").glob("q.*"):
@@ -164,7 +164,7 @@ def test_a_later_life_whose_entries_were_lost_is_known_once_it_is_claimed(place:
         place.board.add("q")
 
 
-def test_a_forgotten_id_is_not_added_beside_a_name_of_it(place: Place) -> None:
+def test_a_forgotten_id_is_not_added_beside_its_name(place: Place) -> None:
     lives(place, "q", 1)
     place.board.add("q")
     claim = place.board.claim("q")
@@ -181,12 +181,12 @@ def test_a_forgotten_id_is_not_added_beside_a_name_of_it(place: Place) -> None:
 
 
 @pytest.mark.parametrize("verb", ["park", "reprioritise"])
-def test_what_a_shell_offered_and_an_operator_moved_is_known(place: Place, verb: str) -> None:
+def test_a_shells_task_that_an_operator_moved_has_an_entry(place: Place, verb: str) -> None:
     (place.path / "q.available").touch()
     if verb == "park":
         moved = place.board.park("q.available", "why")
     else:
-        moved = place.board.reprioritise("q.available", 9)
+        moved = place.board.prioritize("q.available", 9)
     with pytest.raises(dibs.Exists):
         place.board.add("q")
     assert place.names() == [moved.name]
@@ -194,7 +194,7 @@ def test_what_a_shell_offered_and_an_operator_moved_is_known(place: Place, verb:
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize("way", ["forget", "repair"])
-def test_where_gone_is_lost_forgotten_ids_can_be_added_above_their_fences(
+def test_without_gone_forgotten_ids_can_be_added_above_their_fences(
     place: Place, count: int, way: str
 ) -> None:
     highest = lives(place, "q", count)
@@ -212,7 +212,7 @@ def test_where_gone_is_lost_forgotten_ids_can_be_added_above_their_fences(
     assert granted(board, "q") > highest
 
 
-def test_where_gone_is_lost_a_life_that_vanished_is_not_taken_for_a_purged_one(
+def test_without_gone_a_vanished_life_does_not_count_as_purged(
     place: Place,
 ) -> None:
     lives(place, "q", 1)
@@ -228,7 +228,7 @@ def test_where_gone_is_lost_a_life_that_vanished_is_not_taken_for_a_purged_one(
     assert board.add("q").fence > 1_000_000
 
 
-def test_where_gone_and_known_are_lost_fences_jump(place: Place) -> None:
+def test_without_gone_and_known_fences_jump(place: Place) -> None:
     highest = lives(place, "q", 2)
     place.board.add("q")
     for folder in ("gone", "known"):
@@ -236,7 +236,7 @@ def test_where_gone_and_known_are_lost_fences_jump(place: Place) -> None:
     board = place.another()[0]
     assert board.repair() == []
     assert granted(board, "q") > highest
-    board.purge()
+    board.purge(0)
     board.forget("q")
     board.add("q")
     assert granted(board, "q") > highest + 1
@@ -244,10 +244,10 @@ def test_where_gone_and_known_are_lost_fences_jump(place: Place) -> None:
 
 @pytest.mark.parametrize("life", [0, 1])
 @pytest.mark.parametrize("content", [b"", b"x\n", b"-1"])
-def test_an_end_of_a_life_that_cannot_be_read_is_reported_and_written_again(
+def test_an_unreadable_end_of_a_life_is_reported_and_rewritten(
     place: Place, life: int, content: bytes
 ) -> None:
-    """Where a file system has no links, an end whose writer was killed is empty."""
+    """On a file system without links, an end whose writer was killed is empty."""
     highest = lives(place, "q", 2)
     (place.path / f".dibs/gone/q.{life}").write_bytes(content)
     with pytest.raises(dibs.Exists, match="check --repair"):
@@ -260,21 +260,21 @@ def test_an_end_of_a_life_that_cannot_be_read_is_reported_and_written_again(
     assert granted(place.board, "q") > highest
 
 
-def test_ids_that_are_in_a_later_life_are_no_finding(place: Place) -> None:
+def test_ids_in_a_later_life_are_no_finding(place: Place) -> None:
     lives(place, "q", 2)
     place.board.add("q")
     assert place.board.check() == []
 
 
 def age(path: Path) -> None:
-    """Let the last entry in `known/` be an hour old."""
+    """Make the last entry in `known/` an hour old."""
     os.utime(path / ".dibs/known", (time.time() - 3600,) * 2)
 
 
 def restored(path: Path, way: str) -> None:
-    """Put an older copy of `.dibs` back, as `older` made it."""
+    """Restore the older copy of `.dibs` that `older` made."""
     old, now = path.parent / "older", path / ".dibs"
-    if way == "in place":  # as `rsync -a --delete` does it
+    if way == "in place":  # as `rsync -a --delete` does
         for folder in (now, *(p for p in now.iterdir() if p.is_dir())):
             then = old / folder.relative_to(now)
             for entry in {p.name for p in folder.iterdir()} - {p.name for p in then.iterdir()}:
@@ -292,14 +292,14 @@ def restored(path: Path, way: str) -> None:
 
 
 def older(path: Path) -> None:
-    """Keep a copy of `.dibs`, made an hour after its last id was added."""
+    """Copy `.dibs`, an hour after its last id was added."""
     age(path)
     subprocess.run(["cp", "-a", path / ".dibs", path.parent / "older"], check=True)
 
 
 @pytest.mark.parametrize("way", ["cp", "mv", "tar", "in place"])
 @pytest.mark.parametrize("first", ["add", "claim"])
-def test_where_an_older_copy_of_the_records_is_put_back_no_second_task_of_an_id_is_made(
+def test_after_an_older_copy_of_the_records_is_restored_no_second_task_of_an_id_is_made(
     place: Place, way: str, first: str
 ) -> None:
     place.board.add("before")
@@ -311,7 +311,7 @@ def test_where_an_older_copy_of_the_records_is_put_back_no_second_task_of_an_id_
     assert over is not None
     over.done()
     restored(place.path, way)
-    if first == "claim":  # its own entry hides nothing
+    if first == "claim":  # its own entry does not hide the loss
         assert place.another()[0].claim("next") is not None
     again = place.another()[0]
     for ident in ("w", "over"):
@@ -325,15 +325,31 @@ def test_where_an_older_copy_of_the_records_is_put_back_no_second_task_of_an_id_
     assert place.another()[0].add("new").fence == 0
 
 
-def test_a_complete_copy_is_looked_at_once_and_goes_on(scratch: Path) -> None:
+def test_a_complete_copy_is_checked_once_and_works(scratch: Path) -> None:
     board = dibs.open(scratch / "board", create=True)
     for ident in ("a", "b"):
         board.add(ident)
     assert board.claim("a") is not None
     copy = scratch / "copy"
-    age(Path(board.path))
-    subprocess.run(["cp", "-a", board.path, copy], check=True)
+    age(Path(board.location.where))
+    subprocess.run(["cp", "-a", board.location.where, copy], check=True)
     known = copy / ".dibs/known"
     assert dibs.open(copy).claim("b") is not None
     assert known.stat().st_ctime_ns == known.stat().st_mtime_ns
     assert dibs.open(copy).add("new").fence == 0
+
+
+@pytest.mark.parametrize("folder", ["done", "failed"])
+def test_check_says_what_is_lost_with_the_records_even_if_nothing_has_ended(
+    scratch: Path, folder: str
+) -> None:
+    place = lost(scratch)
+    for other in {"done", "failed"} - {folder}:
+        (place.path / other).rmdir()
+    for found in (place.another()[0].check(), place.another()[0].repair()):
+        (finding,) = (each for each in found if each.kind == "lost")
+        assert (finding.name, finding.repair, finding.fault) == (".dibs", None, False)
+        assert "start again at 1" in finding.text
+        assert "restore" in finding.text
+    (place.path / folder).rmdir()
+    assert [each.kind for each in place.another()[0].check()] == []

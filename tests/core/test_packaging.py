@@ -1,3 +1,4 @@
+import json
 import os
 import re
 import subprocess
@@ -20,7 +21,7 @@ def output(*command: str | Path, **env: str) -> str:
 
 
 def claimed(printed: str) -> str:
-    """The claim's name, which is all that `claim` prints."""
+    """The name of the claim, the only output of `claim`."""
     name = printed.strip()
     assert CLAIM.fullmatch(name), printed
     return name
@@ -44,18 +45,16 @@ def wheel(venv: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def dibs(venv: Path, wheel: Path) -> Path:
-    """The console script, installed without what the dashboard needs."""
+    """The console script, installed without the requirements of the dashboard."""
     output(venv / "bin/pip", "install", "-q", "--no-deps", wheel)
     return venv / "bin/dibs"
 
 
 @pytest.mark.parametrize(
     ("modules", "allowed"),
-    [("dibs", set()), ("dibs, dibs.cli", set()), ("dibs_tui.main", {"dibs_tui"})],
+    [("dibs", set()), ("dibs, dibs.cli", set()), ("dibs_tui.cli", {"dibs_tui"})],
 )
-def test_importing_what_a_worker_needs_leaves_the_dashboard_out(
-    modules: str, allowed: set[str]
-) -> None:
+def test_imports_of_a_worker_do_not_load_the_dashboard(modules: str, allowed: set[str]) -> None:
     path = os.pathsep.join(str(CHECKOUT / part) for part in ("core", "tui"))
     code = f"import sys, {modules}; print(*sys.modules)"
     loaded = output(sys.executable, "-c", code, PYTHONPATH=path).split()
@@ -64,7 +63,7 @@ def test_importing_what_a_worker_needs_leaves_the_dashboard_out(
 
 def test_the_wheel_is_typed_and_holds_two_packages_and_nothing_else(wheel: Path) -> None:
     names = set(ZipFile(wheel).namelist())
-    assert {"dibs/py.typed", "dibs/sh/dibs.sh", "dibs_tui/py.typed"} <= names
+    assert {"dibs/py.typed", "dibs/sh/dibs.sh", "dibs/AGENTS.md", "dibs_tui/py.typed"} <= names
     tops = {name.partition("/")[0] for name in names}
     assert tops == {"dibs", "dibs_tui", "dibs-0.1.0.dist-info"}
 
@@ -75,7 +74,7 @@ def test_the_installed_script_serves_a_worker_from_add_to_done(dibs: Path, board
 
     run("add", "a")
     run("fail", claimed(run("claim", "--owner", "me")))
-    run("release", claimed(run("claim", "--owner", "me")))
+    run("release", claimed(run("claim", "--owner", "me", "--wait")))
     claim = claimed(run("claim", "--owner", "me"))
     run("beat", claim)
     run("verify", claim)
@@ -85,6 +84,10 @@ def test_the_installed_script_serves_a_worker_from_add_to_done(dibs: Path, board
     assert [path.name for path in (board_dir / "done").iterdir()] == [claim]
 
 
+def test_the_installed_script_prints_the_page_for_agents(dibs: Path) -> None:
+    assert output(dibs, "help", "agents") == (CHECKOUT / "core/AGENTS.md").read_text()
+
+
 def test_the_installed_script_shows_a_board_as_text(dibs: Path, board_dir: Path) -> None:
     (board_dir / "hello.available").touch()
     assert "hello" in output(dibs, board_dir)
@@ -92,36 +95,58 @@ def test_the_installed_script_shows_a_board_as_text(dibs: Path, board_dir: Path)
     assert "hello" in output(dibs.with_name("python"), "-m", "dibs", board_dir)
 
 
-def test_a_dashboard_without_what_it_draws_with_names_the_line_that_installs_it(
+def test_a_dashboard_without_its_requirements_prints_the_command_that_installs_them(
     dibs: Path, board_dir: Path, tmp_path: Path
 ) -> None:
     (board_dir / "hello.available").touch()
     for line in ([dibs, board_dir], [dibs, "board", board_dir], [dibs, "demo"]):
-        code, told = on_a_terminal(*line, XDG_STATE_HOME=str(tmp_path))
+        code, output_text = on_a_terminal(*line, XDG_STATE_HOME=str(tmp_path))
         assert code == 2
-        assert re.search(r"needs \w+, which is not installed: `pip install .*textual", told)
-        assert "fault" not in told
-        assert len(told.strip().splitlines()) == 1
+        assert re.search(r"\w+, which is not installed: run `pip install .*textual", output_text)
+        assert "fault" not in output_text
+        assert len(output_text.strip().splitlines()) == 1
     assert not list(tmp_path.rglob("crash.txt"))
     assert "hello" in output(dibs, "--once", board_dir)
 
 
+def test_everything_else_works_without_the_requirements_of_the_dashboard(
+    dibs: Path, board_dir: Path
+) -> None:
+    def run(*words: str) -> str:
+        return output(dibs, "-d", board_dir, *words)
+
+    run("init")
+    run("add", "a", "b")
+    assert run("run", "--loop", "--", "sh", "-c", "echo $DIBS_ID") == "a\nb\n"
+    run("wait", "a", "b")
+    lock = run("acquire", "nightly").strip()
+    run("release", lock)
+    for words in (["status", "nightly"], ["log"], ["show", "a"], ["stats"], ["paths"], ["pauses"]):
+        assert run(*words) or words == ["pauses"]
+    run("reap")
+    run("check", "--probe")
+    assert "complete" in run("completion", "bash")
+    assert run("help", "agents") == (CHECKOUT / "core/AGENTS.md").read_text()
+    assert "hello" not in output(dibs, "--once", board_dir)
+    assert json.loads(output(dibs, "--json", board_dir))
+
+
 def on_a_terminal(*command: str | Path, **env: str) -> tuple[int, str]:
-    """How a command ends that runs on a terminal, and what it prints there."""
+    """The exit code and the output of a command that runs on a terminal."""
     ours, theirs = os.openpty()
     with subprocess.Popen(
         command, env=os.environ | env, stdin=theirs, stdout=theirs, stderr=theirs
     ) as process:
         os.close(theirs)
-        told = b""
-        with suppress(OSError):  # a terminal that no one has open any more
+        output_text = b""
+        with suppress(OSError):  # the terminal was closed
             while piece := os.read(ours, 4096):
-                told += piece
+                output_text += piece
         os.close(ours)
-        return process.wait(), told.decode()
+        return process.wait(), output_text.decode()
 
 
-def test_a_source_tree_that_is_not_installed_says_so_and_shows_its_board(board_dir: Path) -> None:
+def test_an_uninstalled_source_tree_names_itself_and_shows_its_board(board_dir: Path) -> None:
     (board_dir / "hello.available").touch()
     bare = {"PYTHONPATH": str(CHECKOUT / "core")}
     for line, words in (

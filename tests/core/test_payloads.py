@@ -1,4 +1,4 @@
-"""Payloads of any length: they come in pieces, and are published whole or not at all."""
+"""Payloads of any length arrive in pieces, and are published completely or not at all."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from collections.abc import Callable
 
 import pytest
 
-from dibs.adding import PIECE
-from dibs.errors import BadName, StorageError
+from dibs.files.lives import PIECE
+from dibs.model.errors import BadName, StorageError
 from tests.core.tools import Place
+
+pytestmark = pytest.mark.fast("dibs.files")
 
 
 class Pieces(io.BytesIO):
-    """A payload of several pieces, with something that happens before each of them."""
+    """A payload of several pieces, with an action before each of them."""
 
     def __init__(self, size: int, *between: Callable[[], object]) -> None:
         super().__init__(b"payload " * (size // 8))
@@ -26,7 +28,7 @@ class Pieces(io.BytesIO):
         return super().read(size)
 
 
-def test_a_payload_in_pieces_is_added_whole(place: Place) -> None:
+def test_a_payload_in_pieces_is_added_completely(place: Place) -> None:
     place.board.add("x", Pieces(3 * PIECE + 8))
     assert (place.path / "x.available").read_bytes() == b"payload " * ((3 * PIECE + 8) // 8)
 
@@ -46,7 +48,7 @@ def test_a_payload_that_a_janitor_removed_between_two_pieces_is_not_published(
     place.board.add("x", b"again")
 
 
-def test_a_payload_that_cannot_be_read_to_its_end_leaves_nothing(place: Place) -> None:
+def test_a_payload_that_cannot_be_read_completely_leaves_nothing(place: Place) -> None:
     def fail() -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
@@ -56,7 +58,7 @@ def test_a_payload_that_cannot_be_read_to_its_end_leaves_nothing(place: Place) -
     place.board.add("x", b"again")
 
 
-def test_a_disk_that_is_full_in_the_middle_of_a_payload_keeps_no_part_of_it(
+def test_a_disk_that_fills_up_during_a_payload_keeps_no_part_of_it(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(path: str, data: bytes) -> None:

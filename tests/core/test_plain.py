@@ -1,4 +1,4 @@
-"""Workers that know nothing but `mv`, `echo` and `rm`, on a board of the core."""
+"""Workers that use only `mv`, `echo` and `rm`, on a board of the core."""
 
 import re
 
@@ -18,6 +18,8 @@ from tests.core.shells import (
 )
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.fast("dibs.files")
+
 FORMS = {
     "seconds and host": ([CLAIM, ECHO], "web-3"),
     "seconds alone": ([CLAIM, "date +%s > task-7.lock"], ""),
@@ -36,18 +38,20 @@ def test_a_plain_claim_is_listed_with_its_owner(
     cli.main(["-d", str(shell.path), "ls"])
     state, ident, *rest = capsys.readouterr().out.split()
     assert (state, ident) == ("claimed", "task-7")
-    assert rest[:-2] == ([owner] if owner else [])
-    assert re.fullmatch(r"\d+s", rest[-2])
+    priority, beat, age, _ = rest[-4:]
+    assert rest[:-4] == ([owner] if owner else [])
+    assert (priority, beat) == ("5", "beat")
+    assert re.fullmatch(r"\d+s", age)
 
 
 @pytest.mark.parametrize("commands", [form[0] for form in FORMS.values()], ids=FORMS)
-def test_a_plain_claim_ages_goes_stale_and_is_reaped_to_the_name_that_shells_take(
+def test_a_stale_plain_claim_is_reaped_to_the_name_that_shells_claim(
     shell: Shell, commands: list[str]
 ) -> None:
     shell.sh(*commands)
     shell.wait(PLAIN_TTL - 10)
     snapshot = shell.board.snapshot()
-    (name,) = snapshot.facts
+    (name,) = snapshot.holders
     assert PLAIN_TTL - 10 <= (snapshot.age(name) or 0) < PLAIN_TTL
     assert not snapshot.stale(name)
     shell.world.advance(11)
@@ -74,7 +78,7 @@ def test_a_host_may_have_a_state_word_in_its_name(shell: Shell, host: str) -> No
 
 
 @pytest.mark.parametrize("beat", [": > task-7.lock", "printf 17 > task-7.lock", ECHO])
-def test_a_lock_that_is_empty_or_torn_is_a_beat_like_any_other(shell: Shell, beat: str) -> None:
+def test_an_empty_or_torn_lock_counts_as_a_beat(shell: Shell, beat: str) -> None:
     shell.sh(CLAIM, ECHO)
     shell.wait(PLAIN_TTL - 10)
     shell.sh(beat)
@@ -85,7 +89,7 @@ def test_a_lock_that_is_empty_or_torn_is_a_beat_like_any_other(shell: Shell, bea
     assert shell.reaped() == ["task-7.available"]
 
 
-def test_a_stamped_task_goes_back_under_the_same_stamp(shell: Shell) -> None:
+def test_a_stamped_task_is_requeued_with_the_same_stamp(shell: Shell) -> None:
     (shell.path / "task-7.available").rename(shell.path / "task-7.f3a1p9.available")
     shell.sh(
         "for f in *.available; do",
@@ -99,7 +103,7 @@ def test_a_stamped_task_goes_back_under_the_same_stamp(shell: Shell) -> None:
     assert shell.names() == ["task-7.f3a1p9.available"]
 
 
-def test_an_id_with_dots_goes_back_under_its_own_name(shell: Shell) -> None:
+def test_an_id_with_dots_is_requeued_under_its_own_name(shell: Shell) -> None:
     (shell.path / "task-7.available").rename(shell.path / "v1.2.available")
     shell.sh("mv v1.2.available v1.2.claimed", "date +%s > v1.2.lock")
     shell.wait(PLAIN_TTL + 1)
@@ -107,20 +111,20 @@ def test_an_id_with_dots_goes_back_under_its_own_name(shell: Shell) -> None:
     assert shell.names() == ["v1.2.available"]
 
 
-def test_a_plain_task_handed_back_too_often_is_parked_with_its_payload(shell: Shell) -> None:
+def test_a_plain_task_requeued_too_often_is_parked_with_its_payload(shell: Shell) -> None:
     for _ in range(2):
-        shell.hand_back()
+        shell.expire_once()
         assert shell.names() == ["task-7.available"]
-    shell.hand_back()
+    shell.expire_once()
     (name,) = shell.names()
     assert name.startswith("failed/task-7.f0.dibs-")
     assert (shell.path / name).read_bytes() == PAYLOAD
-    assert "handed back too often" in shell.reasons()
+    assert "requeued too often" in shell.reasons()
 
 
-def test_a_parked_plain_task_is_requeued_to_the_name_that_shells_take(shell: Shell) -> None:
+def test_a_parked_plain_task_is_requeued_to_the_name_that_shells_claim(shell: Shell) -> None:
     for _ in range(3):
-        shell.hand_back()
+        shell.expire_once()
     shell.board.requeue(shell.names()[0], "mended")
     assert shell.names() == ["task-7.available"]
     shell.sh(CLAIM, ECHO, RELEASE)
@@ -129,9 +133,9 @@ def test_a_parked_plain_task_is_requeued_to_the_name_that_shells_take(shell: She
 
 def test_a_requeued_plain_task_has_all_its_attempts_again(shell: Shell) -> None:
     for _ in range(3):
-        shell.hand_back()
+        shell.expire_once()
     shell.board.requeue(shell.names()[0], "mended")
-    shell.hand_back()
+    shell.expire_once()
     assert shell.names() == ["task-7.available"]
 
 
@@ -140,14 +144,14 @@ def test_the_operator_releases_exactly_the_plain_claim_on_the_screen(
     shell: Shell, claim: str
 ) -> None:
     shell.sh(claim, ECHO)
-    task = shell.board.force_release(shell.sight(), "hung")
+    task = shell.board.force_release(shell.act_name(), "hung")
     assert task.name == "task-7.available"
     assert shell.names() == ["task-7.available"]
 
 
-def test_a_plain_claim_that_was_taken_again_is_not_the_one_on_the_screen(shell: Shell) -> None:
+def test_a_newer_plain_claim_is_not_the_one_on_the_screen(shell: Shell) -> None:
     shell.sh(CLAIM, ECHO)
-    sight = shell.sight()
+    sight = shell.act_name()
     shell.world.advance(1)
     shell.sh(THEIR_REAPER)
     shell.sh(CLAIM, ECHO, host="web-4")
@@ -160,13 +164,13 @@ def test_a_plain_claim_that_was_taken_again_is_not_the_one_on_the_screen(shell: 
 
 def test_the_operator_parks_a_plain_claim_with_its_payload(shell: Shell) -> None:
     shell.sh(CLAIM, ECHO)
-    task = shell.board.park(shell.sight(), "wrong branch")
+    task = shell.board.park(shell.act_name(), "wrong branch")
     assert task.state == "failed"
     assert shell.names() == [task.name]
     assert (shell.path / task.name).read_bytes() == PAYLOAD
 
 
-def test_a_lock_without_a_claim_is_cleared_once_it_is_older_than_the_ttl(shell: Shell) -> None:
+def test_a_lock_without_a_claim_is_removed_when_it_is_older_than_the_ttl(shell: Shell) -> None:
     shell.sh(CLAIM, ECHO, "rm -f task-7.claimed")
     shell.wait(PLAIN_TTL - 10)
     assert shell.board.repair() == []
@@ -177,7 +181,7 @@ def test_a_lock_without_a_claim_is_cleared_once_it_is_older_than_the_ttl(shell: 
     assert shell.names() == []
 
 
-def test_a_dead_shells_task_is_taken_by_a_hardened_worker_whom_its_ghost_cannot_hurt(
+def test_a_worker_that_takes_over_a_dead_shells_task_is_safe_from_that_shell(
     shell: Shell,
 ) -> None:
     shell.sh(CLAIM, ECHO)
@@ -192,7 +196,7 @@ def test_a_dead_shells_task_is_taken_by_a_hardened_worker_whom_its_ghost_cannot_
     assert (shell.path / "done" / claim.name).read_bytes() == PAYLOAD
 
 
-def test_a_hardened_task_given_back_is_taken_by_a_shell_and_finished(shell: Shell) -> None:
+def test_a_requeued_stamped_task_is_claimed_and_finished_by_a_shell(shell: Shell) -> None:
     claim = shell.board.claim(owner="me")
     assert claim is not None
     claim.release()

@@ -1,4 +1,4 @@
-"""What is only looked at stays unchanged: no reading verb makes a plain directory a board."""
+"""Reading verbs change nothing: none makes a plain directory a board."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 import dibs
-from dibs import clock
 from dibs.cli import main
-from dibs.disk import Disk, Stat
+from dibs.files.disk import Disk
+from dibs.files.port import Stat
+from dibs.model.sample import SECOND
 from tests.core.test_cli import Command
 
 
@@ -31,7 +32,7 @@ def test_a_look_at_a_plain_directory_writes_nothing_there(
 @pytest.mark.parametrize(
     "argv", [("show", "a"), ("check",), ("ls",), ("stats",), ("log",), ("status", "door")]
 )
-def test_a_look_at_shell_claims_writes_nothing_and_knows_their_age(
+def test_a_look_at_shell_claims_writes_nothing_and_shows_their_age(
     scratch: Path, argv: tuple[str, ...]
 ) -> None:
     board = shell_claim(scratch)
@@ -42,21 +43,21 @@ def test_a_look_at_shell_claims_writes_nothing_and_knows_their_age(
     assert dibs.open(board).snapshot().exact
 
 
-def test_the_first_act_begins_the_board_and_its_clock_goes_on(scratch: Path) -> None:
+def test_the_first_act_makes_the_board_and_its_clock_continues(scratch: Path) -> None:
     board = dibs.open(shell_claim(scratch))
     looked = board.snapshot()
-    assert board.reap().given_back == ()  # it has not been silent for long
+    assert board.reap().tasks == ()  # its lease has not expired
     begun = board.snapshot()
     assert (scratch / "plain" / ".dibs" / "probe").exists()
     assert begun.exact
     apart = (begun.now.fs - looked.now.fs) - (begun.now.boot - looked.now.boot)
-    assert abs(apart) < clock.SECOND / 4, "both clocks are the file system's"
+    assert abs(apart) < SECOND / 4, "both clocks are the file system's"
 
 
-def test_where_no_file_can_be_without_a_name_an_age_is_a_lower_bound(
+def test_without_nameless_files_an_age_is_a_lower_bound(
     scratch: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def told(*argv: str) -> str:
+    def output(*argv: str) -> str:
         assert main(["-d", str(path), *argv]) == 0
         return capsys.readouterr().out
 
@@ -65,16 +66,16 @@ def test_where_no_file_can_be_without_a_name_an_age_is_a_lower_bound(
 
     monkeypatch.setattr(Disk, "nameless", refuse)
     path = shell_claim(scratch)
-    assert "≥" in told("ls")
-    assert "a" in told("show", "a")
-    told("check")
+    assert "≥" in output("ls")
+    assert "a" in output("show", "a")
+    output("check")
     assert sorted(os.listdir(path)) == ["a.claimed", "a.lock"]
-    told("add", "b")
-    assert "≥" not in told("ls")
+    output("add", "b")
+    assert "≥" not in output("ls")
 
 
 def shell_claim(scratch: Path) -> Path:
-    """A directory that only shells have written, with one claim."""
+    """A directory that only shells have written to, with one claim."""
     path = scratch / "plain"
     path.mkdir()
     (path / "a.claimed").touch()

@@ -1,4 +1,4 @@
-"""What plain workers and other janitors do while a plain claim is being handed back."""
+"""Races of shell workers and other janitors with the requeue of a plain claim."""
 
 import pytest
 
@@ -19,7 +19,7 @@ from tests.core.shells import (
 
 @pytest.mark.parametrize("hooks", ["before", "after"])
 @pytest.mark.parametrize("claim", [CLAIM, CLAIM_BY])
-def test_a_plain_worker_that_beats_during_the_take_keeps_its_claim(
+def test_a_shell_worker_that_beats_during_the_takeover_keeps_its_claim(
     shell: Shell, claim: str, hooks: str
 ) -> None:
     shell.sh(claim, ECHO)
@@ -32,7 +32,7 @@ def test_a_plain_worker_that_beats_during_the_take_keeps_its_claim(
     shell.sh("grep -q web-3 task-7.lock")
 
 
-def test_a_plain_worker_that_writes_its_first_lock_during_the_take_keeps_its_claim(
+def test_a_shell_worker_that_writes_its_first_lock_during_the_takeover_keeps_its_claim(
     shell: Shell,
 ) -> None:
     shell.sh(CLAIM)
@@ -42,7 +42,9 @@ def test_a_plain_worker_that_writes_its_first_lock_during_the_take_keeps_its_cla
     assert shell.names() == ["task-7.claimed", "task-7.lock"]
 
 
-def test_a_plain_worker_that_finishes_before_the_take_leaves_nothing_behind(shell: Shell) -> None:
+def test_a_shell_worker_that_finishes_before_the_takeover_leaves_nothing_behind(
+    shell: Shell,
+) -> None:
     shell.sh(CLAIM, ECHO)
     shell.wait(PLAIN_TTL + 1)
     shell.port.before["rename"] = at("task-7.claimed", lambda: shell.sh(RELEASE))
@@ -52,7 +54,7 @@ def test_a_plain_worker_that_finishes_before_the_take_leaves_nothing_behind(shel
 
 
 @pytest.mark.parametrize("command", [RELEASE, THEIR_REAPER.replace("; ", " 2>/dev/null || :; ")])
-def test_a_lock_that_vanishes_during_the_take_leaves_the_task_to_a_person(
+def test_a_lock_that_vanishes_during_the_takeover_parks_the_task_for_a_person(
     shell: Shell, command: str
 ) -> None:
     shell.sh(CLAIM, ECHO)
@@ -62,26 +64,26 @@ def test_a_lock_that_vanishes_during_the_take_leaves_the_task_to_a_person(
     (name,) = shell.names()
     assert name.startswith("failed/")
     assert (shell.path / name).read_bytes() == PAYLOAD
-    assert any("nobody can tell" in reason for reason in shell.reasons())
+    assert any("it is unknown whether" in reason for reason in shell.reasons())
 
 
-def test_an_offer_made_during_the_take_is_not_overwritten(shell: Shell) -> None:
+def test_a_task_added_during_the_takeover_is_not_overwritten(shell: Shell) -> None:
     shell.sh(CLAIM, ECHO)
     shell.wait(PLAIN_TTL + 1)
     shell.port.after["rename"] = at("task-7.claimed", lambda: shell.sh("echo b > task-7.available"))
     shell.board.reap()
-    parked, offered = shell.names()
+    parked, added = shell.names()
     assert parked.startswith("failed/")
-    assert offered == "task-7.available"
+    assert added == "task-7.available"
     assert (shell.path / parked).read_bytes() == PAYLOAD
-    assert (shell.path / offered).read_bytes() == b"b\n"
+    assert (shell.path / added).read_bytes() == b"b\n"
 
 
 @pytest.mark.parametrize(
     ("lock", "last"),
     [([ECHO], "task-7.claimed"), ([ECHO], "task-7.lock"), ([], "task-7.claimed")],
 )
-def test_another_janitor_finishes_the_take_of_a_dead_one_to_the_bare_name(
+def test_another_janitor_finishes_the_takeover_of_a_dead_one_to_the_bare_name(
     shell: Shell, lock: list[str], last: str
 ) -> None:
     shell.sh(CLAIM, *lock)
@@ -94,19 +96,19 @@ def test_another_janitor_finishes_the_take_of_a_dead_one_to_the_bare_name(
     other.reap()
     assert any(name.startswith("task-7.f0.dibs-") for name in shell.names()), "it may be alive"
     shell.world.advance(shell.board.settings.ttl + 1)
-    assert [task.name for task in other.reap().given_back] == ["task-7.available"]
+    assert [task.name for task in other.reap().tasks] == ["task-7.available"]
     assert shell.names() == ["task-7.available"]
     assert shell.records() == []
     assert other.repair() == []
 
 
-def test_two_janitors_hand_a_plain_claim_back_once(shell: Shell) -> None:
+def test_two_janitors_requeue_a_plain_claim_once(shell: Shell) -> None:
     shell.sh(CLAIM, ECHO)
     shell.wait(PLAIN_TTL + 1)
     other, _ = shell.another()
 
     def overtake() -> None:
-        assert other.reap().given_back
+        assert other.reap().tasks
         shell.sh(CLAIM, ECHO, host="web-4")
 
     shell.port.before["rename"] = at("task-7.claimed", overtake)
@@ -116,7 +118,7 @@ def test_two_janitors_hand_a_plain_claim_back_once(shell: Shell) -> None:
     assert shell.board.snapshot().counts()["claimed"] == 1
 
 
-def test_a_lock_that_its_worker_removes_during_the_repair_is_no_error(shell: Shell) -> None:
+def test_a_lock_that_its_worker_removes_during_a_repair_is_no_error(shell: Shell) -> None:
     shell.sh(CLAIM, ECHO, "rm -f task-7.claimed")
     shell.wait(PLAIN_TTL + 1)
     looks: list[str] = []
@@ -131,13 +133,13 @@ def test_a_lock_that_its_worker_removes_during_the_repair_is_no_error(shell: She
     assert shell.names() == []
 
 
-def test_the_doctor_leaves_the_lock_of_a_take_alone(shell: Shell) -> None:
+def test_check_leaves_the_lock_of_a_takeover_alone(shell: Shell) -> None:
     shell.sh(CLAIM, ECHO)
     shell.wait(PLAIN_TTL + 1)
-    doctor, _ = shell.another()
+    other, _ = shell.another()
 
     def call() -> None:
-        doctor.repair()
+        other.repair()
 
     shell.port.after["rename"] = at("task-7.claimed", call)
     assert shell.reaped() == ["task-7.available"]

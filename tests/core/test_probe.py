@@ -1,4 +1,4 @@
-"""`check --probe` by doing: what it finds, what it leaves, and what it must not miss."""
+"""`check --probe` on real directories and on simulated bad disks."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 
 import dibs
-from dibs.disk import Disk
-from dibs.probing import peer, races
-from dibs.probing.fitness import BAD, GOOD, NOTE, Line
-from dibs.probing.probe import ROUNDS, probe, quick
-from dibs.probing.races import race
-from dibs.probing.trial import on_trial, opened
+from dibs.files.disk import Disk
+from dibs.files.probing import peer, races
+from dibs.files.probing.probe import ROUNDS, probe, quick
+from dibs.files.probing.races import race
+from dibs.files.probing.trial import on_trial, opened
+from dibs.model.fitness import BAD, GOOD, NOTE, Ability
 from tests.core.test_cli import Command
 from tests.core.tools import NOBODY, give, in_child, settle
 
@@ -33,12 +33,12 @@ ROOT_ONLY = "NO SECOND USER WAS TRIED: only root can become one"
 
 
 def tree(path: Path) -> list[tuple[str, int]]:
-    """Every name below a board, with its inode; a probe may only move the clock's own files."""
+    """Every name below a board with its inode; a probe may only replace files of the clock."""
     found = [(str(p.relative_to(path)), p.stat().st_ino) for p in path.rglob("*")]
     return sorted(entry for entry in found if "/witness/" not in entry[0])
 
 
-def by_name(lines: Iterator[Line]) -> dict[str, Line]:
+def by_name(lines: Iterator[Ability]) -> dict[str, Ability]:
     return {line.ability: line for line in lines}
 
 
@@ -51,22 +51,21 @@ def board(scratch: Path) -> Path:
     return path
 
 
-def test_a_directory_in_memory_is_fine_and_is_left_as_it_was(
-    command: Command, scratch: Path
-) -> None:
+def test_a_directory_in_memory_is_fine_and_stays_unchanged(command: Command, scratch: Path) -> None:
     command("add", "a", "b")
     command("claim", "--owner", "me")
     before = tree(command.path)
-    told = command("check", "--probe").splitlines()
-    assert [line.split()[0] for line in told[:-1]] == ABILITIES
-    assert {line.split()[1] for line in told[:-1]} == {"good"}
-    assert told[-1] == "fine"
+    lines = command("check", "--probe").splitlines()
+    assert [line.split()[0] for line in lines[:-1]] == ABILITIES
+    assert {line.split()[1] for line in lines[:-1]} == {"good"}
+    assert lines[-1] == "fine"
     assert tree(command.path) == before
 
 
-def test_as_json_it_is_one_versioned_object_a_line(command: Command) -> None:
+def test_json_output_is_one_versioned_object_per_line(command: Command) -> None:
     found = [json.loads(line) for line in command("--json", "check", "--probe").splitlines()]
     assert all(row.pop("v") == 1 for row in found)
+    assert all(row.pop("board") == str(command.path) for row in found)
     *lines, verdict = found
     assert all({"ability", "grade", "text"} <= set(row) for row in lines)
     assert verdict == {"status": "fine", "least_ttl": 1, "why": [], "text": "fine"}
@@ -84,9 +83,9 @@ def test_the_same_directory_over_another_path_is_seen_at_once(
     command("init")
     (scratch / "link").symlink_to(command.path)
     before = tree(command.path)
-    told = command("check", "--probe", "--peer", str(scratch / "link")).splitlines()
-    assert [line.split()[0] for line in told[:-1]] == ABILITIES + TOGETHER + LAGS
-    assert told[-1] == "fine"
+    lines = command("check", "--probe", "--peer", str(scratch / "link")).splitlines()
+    assert [line.split()[0] for line in lines[:-1]] == ABILITIES + TOGETHER + LAGS
+    assert lines[-1] == "fine"
     assert tree(command.path) == before
 
 
@@ -101,19 +100,19 @@ def test_another_directory_is_no_peer(
     assert LAGS[0] not in found
 
 
-def test_options_that_make_no_sense_together_are_refused(command: Command) -> None:
+def test_options_that_exclude_each_other_are_refused(command: Command) -> None:
     command("check", "--peer", "/", code=2)
     command("check", "--probe", "--repair", code=2)
-    assert "no directory" in command("check", "--probe", "--peer", "/nowhere", code=2)
+    assert "is not a directory" in command("check", "--probe", "--peer", "/nowhere", code=2)
 
 
-def test_the_quick_form_leaves_nothing_either(board: Path) -> None:
+def test_the_quick_probe_leaves_nothing_behind(board: Path) -> None:
     before = tree(board)
     assert quick(str(board)).text == "fine"
     assert tree(board) == before
 
 
-def test_init_says_nothing_where_all_is_well(command: Command) -> None:
+def test_init_prints_no_warning_if_all_is_well(command: Command) -> None:
     done = command.run("init")
     assert (done.returncode, done.stderr) == (0, b"")
     assert json.loads(command("--json", "init")) == {
@@ -123,19 +122,17 @@ def test_init_says_nothing_where_all_is_well(command: Command) -> None:
     }
 
 
-def test_a_probe_that_was_killed_is_found_by_check_and_cleared_away_by_repair(
-    board: Path, command: Command
-) -> None:
+def test_check_finds_a_killed_probe_and_repair_removes_it(board: Path, command: Command) -> None:
     left = board / ".dibs/trial.0123456789"
     (left / "rename.0123456789").mkdir(parents=True)
     assert command("check") == ""
     os.utime(left, (1, 1))
     assert "left by a probe that was killed  (--repair)" in command("check", code=6)
-    assert command("check", "--repair").startswith("mended: trial .dibs/trial.0123456789")
+    assert command("check", "--repair").startswith("repaired: trial .dibs/trial.0123456789")
     assert not left.exists()
 
 
-def test_a_probe_that_was_just_killed_is_found_at_once_and_one_that_runs_is_left_alone(
+def test_a_killed_probe_is_found_at_once_and_a_running_one_is_left_alone(
     board: Path, command: Command
 ) -> None:
     line = [sys.executable, "-m", "dibs", "-d", str(board), "check", "--probe"]
@@ -153,17 +150,40 @@ def test_a_probe_that_was_just_killed_is_found_at_once_and_one_that_runs_is_left
     assert not left.exists()
 
 
+def test_a_killed_probe_leaves_no_board_where_there_was_none(scratch: Path) -> None:
+    command = Command(scratch / "plain")
+    command.path.mkdir()
+    line = [sys.executable, "-m", "dibs", "-d", str(command.path), "check", "--probe"]
+    with subprocess.Popen(line, env=command.env, stdout=subprocess.PIPE) as prober:
+        assert prober.stdout is not None
+        assert prober.stdout.readline().startswith(b"mount")
+        assert prober.stdout.readline().startswith(b"rename")
+        prober.kill()
+    assert "left by a probe that was killed" in command("check", code=6)
+    assert os.listdir(command.path) == [".dibs"]
+    assert command("check", "--repair").startswith("repaired: trial")
+    assert os.listdir(command.path) == []
+
+
+def test_a_repair_with_nothing_to_repair_makes_no_board(scratch: Path) -> None:
+    command = Command(scratch / "plain")
+    command.path.mkdir()
+    (command.path / "a.available").touch()
+    assert command("check", "--repair") == ""
+    assert os.listdir(command.path) == ["a.available"]
+
+
 @pytest.mark.parametrize(
-    "told", [b"", b"[]", b"{}", b"[1, 2, 3, 4, 5]", b"[" * 9000, b'["", "", "", true, 1]']
+    "content", [b"", b"[]", b"{}", b"[1, 2, 3, 4, 5]", b"[" * 9000, b'["", "", "", true, 1]']
 )
-def test_a_foul_prober_says_nothing(board: Path, command: Command, told: bytes) -> None:
+def test_an_invalid_prober_file_is_ignored(board: Path, command: Command, content: bytes) -> None:
     left = board / ".dibs/trial.0123456789"
     left.mkdir()
-    (left / "prober").write_bytes(told)
+    (left / "prober").write_bytes(content)
     assert command("check") == ""
 
 
-def test_a_probe_that_was_killed_is_cleared_away_by_a_later_one(board: Path) -> None:
+def test_a_later_probe_removes_a_killed_one(board: Path) -> None:
     old, young, strange = (board / ".dibs" / f"trial.{n}" for n in ("0" * 10, "1" * 10, "mine"))
     for folder in (old, young, strange):
         (folder / "rename").mkdir(parents=True)
@@ -176,10 +196,10 @@ def test_a_probe_that_was_killed_is_cleared_away_by_a_later_one(board: Path) -> 
     assert (strange / "rename/left").exists()
 
 
-def test_what_a_link_in_place_of_a_trial_leads_to_is_left_alone(board: Path, scratch: Path) -> None:
+def test_a_link_in_place_of_a_trial_folder_is_not_followed(board: Path, scratch: Path) -> None:
     (scratch / "mine").mkdir()
     (scratch / "mine/kept").touch()
-    with on_trial(opened(str(board)), str(board), 1, 1) as trial:
+    with opened(str(board)) as store, on_trial(store, str(board), 1, 1) as trial:
         folder = board / trial.folder
         (folder / "inner").symlink_to(scratch / "mine")
         folder.rename(board / "elsewhere")
@@ -187,11 +207,11 @@ def test_what_a_link_in_place_of_a_trial_leads_to_is_left_alone(board: Path, scr
     assert (scratch / "mine/kept").exists()
 
 
-# Disks that cannot be trusted
+# Bad disks
 
 
 class Generous(Disk):
-    """Tells everybody that they won."""
+    """Reports success to every process in a race."""
 
     def rename(self, src: str, dst: str, keep: bool = False) -> None:
         with suppress(OSError):
@@ -199,7 +219,7 @@ class Generous(Disk):
 
 
 class Forgetful(Disk):
-    """Does what it is told, and says that it did not."""
+    """Does what it should, and reports an error."""
 
     def rename(self, src: str, dst: str, keep: bool = False) -> None:
         super().rename(src, dst, keep)
@@ -212,7 +232,7 @@ class Broken(Disk):
 
 
 class Deadly(Disk):
-    """Whoever touches it is gone."""
+    """Kills each process that renames."""
 
     def rename(self, src: str, dst: str, keep: bool = False) -> None:
         os._exit(1)
@@ -224,33 +244,33 @@ def test_two_processes_meet_in_every_round_and_one_of_them_wins(kind: str, scrat
     found = race(kind, disk, disk, ROUNDS, 10)
     assert (found.rounds, found.both, found.none, found.error) == (ROUNDS, 0, 0, "")
     assert found.mine + found.theirs == ROUNDS
-    assert min(found.mine, found.theirs) > ROUNDS // 10, "nobody raced"
+    assert min(found.mine, found.theirs) > ROUNDS // 10, "no race was run"
 
 
 @pytest.mark.parametrize(("disk", "wrong"), [(Generous, (20, 0, "")), (Forgetful, (0, 20, ""))])
-def test_a_disk_that_lies_about_a_race_is_found_out(
+def test_a_disk_that_lies_about_a_race_is_detected(
     disk: type[Disk], wrong: tuple[int, int, str], scratch: Path
 ) -> None:
     found = race("rename", disk(str(scratch)), disk(str(scratch)), 20, 10)
     assert (found.both, found.none, found.error) == wrong
 
 
-def test_what_else_the_disk_answered_is_told(scratch: Path) -> None:
+def test_other_errors_of_the_disk_are_reported(scratch: Path) -> None:
     found = race("rename", Disk(str(scratch)), Broken(str(scratch)), 5, 10)
     assert (found.rounds, found.mine, found.error) == (5, 5, "Input/output error")
 
 
-def test_a_race_ends_when_its_time_is_up(scratch: Path) -> None:
+def test_a_race_ends_at_its_time_limit(scratch: Path) -> None:
     found = race("create", Disk(str(scratch)), Disk(str(scratch)), 10**6, 0.05)
     assert 0 < found.rounds < 10**6
     assert (found.both, found.none) == (0, 0)
 
 
-def test_one_race_is_run_however_slow_the_disk_is(scratch: Path) -> None:
+def test_one_race_runs_on_any_slow_disk(scratch: Path) -> None:
     assert race("rename", Disk(str(scratch)), Disk(str(scratch)), 5, 0).rounds == 1
 
 
-def test_a_racer_that_is_slow_to_begin_a_round_still_runs_it(
+def test_a_racer_that_starts_a_round_late_still_runs_it(
     scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     meet = races._Course._meet
@@ -272,7 +292,7 @@ def test_a_racer_that_dies_ends_the_race(scratch: Path, monkeypatch: pytest.Monk
 
 
 class Folding(Disk):
-    """Names differ in more than the size of their letters, as on FAT."""
+    """A disk that ignores the case of names, like FAT."""
 
     def create(self, path: str, data: bytes, sync: bool = False) -> None:
         super().create(path.lower(), data, sync)
@@ -281,14 +301,12 @@ class Folding(Disk):
         return super().stat(path.lower())
 
 
-def test_names_that_differ_only_in_case_are_missed(
-    board: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("dibs.probing.trial.Disk", Folding)
-    monkeypatch.setattr("dibs.store.FOLDERS", ())
+def test_a_disk_that_ignores_case_is_detected(board: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dibs.files.probing.trial.Disk", Folding)
+    monkeypatch.setattr("dibs.files.board_files.FOLDERS", ())
     line = by_name(probe(str(board)))["names"]
     assert (line.grade, line.figures["cases"]) == (NOTE, False)
-    assert "a and A are one name" in line.text
+    assert "a and A are the same name" in line.text
 
 
 # Other users
@@ -298,8 +316,8 @@ def test_names_that_differ_only_in_case_are_missed(
 @pytest.mark.parametrize(
     ("mode", "group", "part"),
     [
-        (0o2775, 54321, "lets group 54321 work here, and another user did"),
-        (0o777, 54321, "lets group 54321 and everybody work here, and another user did"),
+        (0o2775, 54321, "lets group 54321 work here, and test users confirmed it"),
+        (0o777, 54321, "lets group 54321 and everyone work here, and test users confirmed it"),
         (0o755, 54321, "only user 0 can work here"),
     ],
 )
@@ -335,22 +353,22 @@ def test_another_user_who_never_answers_did_not_do_well(
     monkeypatch.setattr(os, "setuid", lambda _: os._exit(1))
     line = by_name(probe(str(scratch)))["users"]
     assert line.grade == NOTE
-    assert "everybody cannot answer" in line.text
+    assert "a user outside the group cannot answer" in line.text
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason=ROOT_ONLY)
-def test_without_root_the_mode_alone_is_told(scratch: Path) -> None:
+def test_without_root_only_the_mode_is_reported(scratch: Path) -> None:
     path = scratch / "board"
     settle(path)
     path.chmod(0o775)
     give(path, NOBODY)
     line = in_child(lambda: by_name(probe(str(path)))["users"], uid=NOBODY)
     assert line.grade == GOOD
-    assert "not tried, for that root must run this" in line.text
+    assert "not tested, because only root can" in line.text
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason=ROOT_ONLY)
-def test_who_may_not_write_is_told_not_to_use_it(board: Path) -> None:
+def test_a_user_who_may_not_write_is_advised_not_to_use_it(board: Path) -> None:
     found = in_child(lambda: list(probe(str(board))), uid=NOBODY)
     assert [line.ability for line in found] == ["mount", "write"]
     assert found[-1].grade == BAD
@@ -363,13 +381,45 @@ def test_a_sticky_directory_is_none_for_a_board(board: Path) -> None:
     assert "chmod -t" in line.text
 
 
-# What a worker pays
+@pytest.mark.parametrize("mode", [0o755, 0o1777])
+def test_a_directory_that_is_no_board_is_left_unchanged(scratch: Path, mode: int) -> None:
+    path = scratch / "board"
+    path.mkdir()
+    (path / "done").mkdir()
+    path.chmod(mode)
+    assert by_name(probe(str(path)))["times"].grade == GOOD
+    assert os.listdir(path) == ["done"]
+
+
+def test_a_board_that_is_made_during_a_probe_stays(scratch: Path) -> None:
+    path = scratch / "board"
+    path.mkdir()
+    for line in probe(str(path)):
+        if line.ability == "rename":
+            dibs.open(path).add("x")
+    assert dibs.open(path).check() == []
+    assert dibs.open(path).claim() is not None
+
+
+def test_an_interrupted_first_use_allows_no_sticky_board(scratch: Path) -> None:
+    path = scratch / "board"
+    (path / ".dibs").mkdir(parents=True)
+    path.chmod(0o1777)
+    with pytest.raises(dibs.NotABoard, match="sticky"):
+        dibs.open(path).add("x")
+
+
+# The cost for a worker
 
 
 def test_no_verb_of_a_worker_loads_the_probe(command: Command) -> None:
     command("add", "a")
     command.env["PYTHONPROFILEIMPORTTIME"] = "1"
     for verb in ("claim", "ls", "check"):
-        told = command.run(verb).stderr.decode()
-        assert "dibs.board" in told
-        assert not {"dibs.probing.probe", "dibs.probing.fitness", "dibs.mounts"} & set(told.split())
+        imports = command.run(verb).stderr.decode()
+        assert "dibs.files.engine" in imports
+        assert not {
+            "dibs.files.probing.probe",
+            "dibs.files.probing.abilities",
+            "dibs.files.mounts",
+        } & set(imports.split())

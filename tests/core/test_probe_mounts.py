@@ -1,4 +1,4 @@
-"""What a probe says of real file systems, and of two paths to one folder."""
+"""What a probe reports on real file systems, and on two paths to one folder."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from dibs.probing import peer
-from dibs.probing.fitness import BAD, GOOD, NOTE, Line, Verdict, verdict
-from dibs.probing.probe import probe, quick
+from dibs.files.probing import peer
+from dibs.files.probing.probe import probe, quick
+from dibs.model.fitness import BAD, GOOD, NOTE, Ability, Fitness, verdict
 from tests.core.test_cli import Command
 from tests.core.tools import settle
 from tests.filesystems import gluster, sshfs
@@ -28,8 +28,8 @@ ROUNDS = 20
 Server = Callable[[Path], AbstractContextManager[Remote]]
 
 
-def tried(place: Path, other: Path | None = None) -> tuple[dict[str, Line], Verdict]:
-    """What the probe says of a board at a place, which it leaves as it was."""
+def tried(place: Path, other: Path | None = None) -> tuple[dict[str, Ability], Fitness]:
+    """The result of a probe, which must leave the board unchanged."""
     settle(place)
     lines = list(probe(str(place), str(other) if other else "", ROUNDS))
     assert not list((place / ".dibs").glob("trial.*"))
@@ -38,7 +38,7 @@ def tried(place: Path, other: Path | None = None) -> tuple[dict[str, Line], Verd
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once is enough."""
+    """Probe once: that is enough here."""
     monkeypatch.setattr(peer, "_LOOKS", 1)
 
 
@@ -51,7 +51,7 @@ def test_a_file_system_of_this_kernel_is_fine(kind: str, tmp_path: Path) -> None
         assert quick(str(place / "board")).text == "fine"
 
 
-def test_through_a_process_in_user_space_it_is_polled(tmp_path: Path) -> None:
+def test_a_mount_of_a_user_space_process_is_polled(tmp_path: Path) -> None:
     with bindfs(tmp_path) as place:
         found, said = tried(place / "board")
         assert said.text == "fine with polling"
@@ -60,14 +60,14 @@ def test_through_a_process_in_user_space_it_is_polled(tmp_path: Path) -> None:
 
 
 @pytest.mark.kernel("vfat")
-def test_where_the_size_of_letters_does_not_count_it_is_told(tmp_path: Path) -> None:
+def test_a_file_system_that_ignores_case_is_reported(tmp_path: Path) -> None:
     with KINDS["vfat"](tmp_path) as place:
         found, said = tried(place / "board")
         assert (found["names"].grade, found["names"].figures["cases"]) == (NOTE, False)
         assert said.text == "fine, least ttl 14 s"
 
 
-def test_a_folder_bound_to_a_second_place_is_one_with_it(tmp_path: Path) -> None:
+def test_a_bind_mount_and_its_folder_are_one_directory(tmp_path: Path) -> None:
     with tmpfs(tmp_path) as place:
         (place / "board").mkdir()
         with mounted(tmp_path / "second", "mount", "--bind", place / "board") as second:
@@ -77,7 +77,9 @@ def test_a_folder_bound_to_a_second_place_is_one_with_it(tmp_path: Path) -> None
     assert found["peer-rename"].figures["both"] == 0
 
 
-def test_a_folder_passed_through_is_seen_at_once_and_raced_for(tmp_path: Path) -> None:
+def test_changes_through_a_passthrough_mount_are_seen_at_once_and_races_work(
+    tmp_path: Path,
+) -> None:
     with bindfs(tmp_path) as place:
         (tmp_path / "below/board").mkdir()
         found, said = tried(place / "board", tmp_path / "below/board")
@@ -85,7 +87,7 @@ def test_a_folder_passed_through_is_seen_at_once_and_raced_for(tmp_path: Path) -
     for race in ("peer-rename", "peer-link"):
         figures = found[race].figures
         assert (found[race].grade, figures["both"], figures["none"]) == (GOOD, 0, 0)
-        assert 0 not in (figures["mine"], figures["theirs"]), "nobody raced"
+        assert 0 not in (figures["mine"], figures["theirs"]), "no race was run"
 
 
 REMOTE: dict[str, tuple[Server, Callable[[], str], str]] = {
@@ -133,7 +135,7 @@ def bad(folder: Path, faults: Faults, **options: float) -> Iterator[tuple[Path, 
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_is_missing_is_found_and_what_follows_is_said(
+def test_missing_abilities_are_found_with_their_consequences(
     faults: Faults, ability: str, grade: str, text: str, tmp_path: Path
 ) -> None:
     with bad(tmp_path, faults) as (board, _):
@@ -142,25 +144,25 @@ def test_what_is_missing_is_found_and_what_follows_is_said(
     assert re.fullmatch(text, verdict(lines.values()).text)
 
 
-def test_a_mount_that_may_only_be_read_is_not_to_be_used(tmp_path: Path) -> None:
+def test_a_read_only_mount_is_rejected(tmp_path: Path) -> None:
     with bad(tmp_path, Faults(read_only=True)) as (board, _):
         found = verdict(probe(str(board), "", ROUNDS))
     assert found.text.startswith("do not use: write: ")
 
 
-def test_init_warns_of_clocks_that_want_a_longer_ttl(tmp_path: Path) -> None:
+def test_init_warns_of_clocks_that_need_a_longer_ttl(tmp_path: Path) -> None:
     with bad(tmp_path, Faults(tick=SECOND)) as (board, _):
         settle(board, ttl=5)
         done = Command(board).run("init")
     assert (done.returncode, done.stdout) == (0, f"{board}\n".encode())
     assert re.fullmatch(
         r"dibs: fine with polling, least ttl 1[0-4] s, but this board's ttl is 5 s: "
-        r"raise it in .dibs/board.toml \(`dibs check --probe` tells more\)\n",
+        r"raise it in .dibs/board.toml \(`dibs check --probe` shows details\)\n",
         done.stderr.decode(),
     )
 
 
-def test_what_is_remembered_too_long_wants_a_longer_ttl(tmp_path: Path) -> None:
+def test_long_caches_need_a_longer_ttl(tmp_path: Path) -> None:
     late = Faults(stale=1.1)
     with bad(tmp_path, late) as (board, _):
         lines = {
@@ -171,7 +173,7 @@ def test_what_is_remembered_too_long_wants_a_longer_ttl(tmp_path: Path) -> None:
     assert 5 < verdict(lines.values()).least_ttl < 16
 
 
-def test_what_is_never_seen_is_not_to_be_used(
+def test_a_mount_that_never_shows_changes_is_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(peer, "LIMIT", 0.3)
@@ -183,7 +185,7 @@ def test_what_is_never_seen_is_not_to_be_used(
     assert verdict(lines.values()).status == "unfit"
 
 
-def test_a_disk_that_hangs_for_a_moment_is_waited_for(tmp_path: Path) -> None:
+def test_a_probe_waits_for_a_disk_that_hangs_for_a_moment(tmp_path: Path) -> None:
     with bad(tmp_path, Faults()) as (board, mount):
         lines = probe(str(board), "", ROUNDS)
         next(lines)

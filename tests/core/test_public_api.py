@@ -1,4 +1,4 @@
-"""The public API: complete, documented, and as its own documentation draws it."""
+"""The public API is complete, documented, and matches its documentation."""
 
 from __future__ import annotations
 
@@ -12,18 +12,22 @@ from pathlib import Path
 import pytest
 
 import dibs
-from dibs import errors
-from dibs.names import read
+import dibs.aio
+from dibs.model import errors
+from dibs.model.names import read
+
+pytestmark = pytest.mark.fast("dibs")
 
 CHECKOUT = Path(__file__).parents[2]
 TASK = read("x.available")
 assert TASK is not None
 HELD = dibs.Held("held", TASK, "me", 1.5, "m")
+PAUSED = dibs.Paused("paused", dibs.Pause("0123456789", "ada", "deploy", 1.0))
 DRAWN = re.compile(r"^([ │├└─]*)([A-Z][A-Za-z]+)\s+(.*?)(?:\s*\(exit (\d)\))?$")
 
 
 def documented() -> Iterator[tuple[str, object]]:
-    """Each public class and function, and each public method and property of them."""
+    """Each public class and function, and each public method and property."""
     for name in dibs.__all__:
         found = getattr(dibs, name)
         yield name, found
@@ -37,7 +41,7 @@ def documented() -> Iterator[tuple[str, object]]:
 
 
 def drawn() -> dict[str, tuple[str | None, str, int | None]]:
-    """The tree in the docstring of `errors.py`: each class with its parent, words and exit."""
+    """The tree in the docstring of `errors.py`: each class with its parent, text and exit code."""
     tree: dict[str, tuple[str | None, str, int | None]] = {}
     path: list[tuple[int, str]] = []
     for line in (errors.__doc__ or "").splitlines():
@@ -72,7 +76,7 @@ def test_every_error_is_public() -> None:
     assert set(classes()) <= set(dibs.__all__)
 
 
-def test_what_public_methods_give_back_is_public() -> None:
+def test_results_of_public_methods_are_public() -> None:
     for name, value in documented():
         if not inspect.isfunction(value):
             continue
@@ -85,18 +89,18 @@ def test_what_public_methods_give_back_is_public() -> None:
 @pytest.mark.parametrize(
     ("name", "value"), list(documented()), ids=[name for name, _ in documented()]
 )
-def test_everything_public_is_documented_or_says_it_by_its_type(name: str, value: object) -> None:
+def test_everything_public_is_documented_or_explained_by_its_type(name: str, value: object) -> None:
     doc = inspect.getdoc(value.fget if isinstance(value, property) else value)
     if isinstance(value, property):
         assert value.fget is not None
         assert doc or value.fget.__annotations__.get("return")
         return
     assert doc, f"{name} has no docstring"
-    assert not doc.startswith(f"{name}("), f"{name} has only what NamedTuple gave it"
+    assert not doc.startswith(f"{name}("), f"{name} has only the docstring of NamedTuple"
     assert re.search(r"[.:!)]$", doc.splitlines()[0]), f"{name}: {doc}"
 
 
-def test_the_drawn_tree_of_errors_is_the_real_one() -> None:
+def test_the_documented_tree_of_errors_is_the_real_one() -> None:
     tree = drawn()
     assert set(tree) == set(classes())
     for name, (parent, _, _) in tree.items():
@@ -105,7 +109,7 @@ def test_the_drawn_tree_of_errors_is_the_real_one() -> None:
         assert (name, base.__name__) == (name, parent or "Exception")
 
 
-def test_the_drawn_exit_codes_are_the_real_ones() -> None:
+def test_the_documented_exit_codes_are_the_real_ones() -> None:
     tree = drawn()
     for name, (parent, _, code) in tree.items():
         while code is None and parent is not None:
@@ -114,8 +118,10 @@ def test_the_drawn_exit_codes_are_the_real_ones() -> None:
             assert (name, classes()[name].exit_code) == (name, code)
 
 
-def test_the_fields_that_the_drawn_tree_names_are_there() -> None:
-    made = {"Held": HELD, "Changed": dibs.Changed("m", "x"), "Lost": dibs.Lost("m", "x")}
+def test_the_fields_in_the_documented_tree_exist() -> None:
+    early = dibs.NotDue("m", HELD.task, "", 1.5, "")
+    made = {"Held": HELD, "NotDue": early, "Changed": dibs.Changed("m", "x")}
+    made |= {"Lost": dibs.Lost("m", "x"), "Paused": PAUSED}
     for name, (_, words, _) in drawn().items():
         for field in re.findall(r"`([a-z]+)`", words):
             assert hasattr(made.get(name), field), f"{name} has no {field}"
@@ -127,12 +133,13 @@ def test_the_fields_that_the_drawn_tree_names_are_there() -> None:
         dibs.Changed("changed", "x.available", (TASK,)),
         dibs.Lost("lost", "x.available", (TASK,)),
         HELD,
+        PAUSED,
         dibs.BadName("bad"),
         dibs.ReadOnly("no"),
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_an_error_survives_the_way_out_of_a_worker_process(error: dibs.DibsError) -> None:
+def test_an_error_can_be_pickled_out_of_a_worker_process(error: dibs.DibsError) -> None:
     copy = pickle.loads(pickle.dumps(error))
     assert type(copy) is type(error)
     assert (str(copy), vars(copy)) == (str(error), vars(error))
@@ -146,16 +153,20 @@ def fences(path: Path, language: str) -> list[str]:
 @pytest.mark.parametrize(
     "page", ["README.md", *(f"docs/{p.name}" for p in CHECKOUT.glob("docs/*.md"))]
 )
-def test_the_python_in_a_page_compiles_and_uses_what_there_is(page: str) -> None:
+def test_the_python_in_a_page_compiles_and_uses_existing_names(page: str) -> None:
     for source in fences(CHECKOUT / page, "python"):
         for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                 if node.value.id == "dibs":
                     assert hasattr(dibs, node.attr), f"{page}: dibs.{node.attr}"
                 if node.value.id == "board":
-                    assert hasattr(dibs.Board, node.attr), f"{page}: board.{node.attr}"
+                    boards = (dibs.Board, dibs.aio.AsyncBoard)
+                    there = any(hasattr(board, node.attr) for board in boards)
+                    assert there, f"{page}: board.{node.attr}"
                 if node.value.id in ("claim", "lease"):
-                    assert hasattr(dibs.Claim, node.attr), f"{page}: claim.{node.attr}"
+                    claims = (dibs.Claim, dibs.KeptClaim)
+                    there = any(hasattr(claim, node.attr) for claim in claims)
+                    assert there, f"{page}: claim.{node.attr}"
 
 
 def test_the_readme_shows_python() -> None:

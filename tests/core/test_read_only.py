@@ -1,4 +1,4 @@
-"""A board that was opened to be read only: every act is refused by the core, whoever asks."""
+"""A board that was opened read-only: the core refuses every act."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import dibs
-from dibs.clock import PROBE
-from tests.core.test_verbs_reader import populate
+from dibs.files.clock import PROBE
+from tests.contract.test_verbs_reader import populate
 from tests.core.tools import Place, settle
 
 ACTS: dict[str, Callable[[dibs.Board, dibs.Claim], object]] = {
@@ -25,9 +25,9 @@ ACTS: dict[str, Callable[[dibs.Board, dibs.Claim], object]] = {
     "reap one": lambda board, claim: board.reap_claim(claim.name),
     "requeue": lambda board, claim: board.requeue(board.find("sunk")[0].name),
     "park": lambda board, claim: board.park("wait.available", "why"),
-    "prioritise": lambda board, claim: board.reprioritise("wait.available", 9),
+    "prioritize": lambda board, claim: board.prioritize("wait.available", 9),
     "undo": lambda board, claim: board.undo(),
-    "purge": lambda board, claim: board.purge(),
+    "purge": lambda board, claim: board.purge(0),
     "forget": lambda board, claim: board.forget("over"),
     "repair": lambda board, claim: board.repair(),
 }
@@ -40,7 +40,7 @@ def claim(board_dir: Path) -> dibs.Claim:
 
 
 def written(path: Path) -> dict[str, tuple[int, int]]:
-    """Every file with its times, but for the probe and the folder that it lies in."""
+    """Every file with its times, except the probe and its folder."""
     found = {str(p.relative_to(path)): p.stat() for p in path.rglob("*")}
     return {name: (s.st_mtime_ns, s.st_ctime_ns) for name, s in found.items() if name != PROBE}
 
@@ -51,18 +51,18 @@ def test_every_act_is_refused_and_nothing_is_written(
 ) -> None:
     before = written(board_dir)
     board = dibs.open(board_dir, read_only=True)
-    with pytest.raises(dibs.ReadOnly, match="opened to be read only"):
+    with pytest.raises(dibs.ReadOnly, match="opened read-only"):
         ACTS[act](board, claim)
     assert written(board_dir) == before
 
 
-def test_what_is_wrong_is_found(board_dir: Path, claim: dibs.Claim) -> None:
-    (board_dir / ".dibs/records/nobody.f1.w-0123456789").touch()
+def test_check_finds_problems_on_it(board_dir: Path, claim: dibs.Claim) -> None:
+    (board_dir / ".dibs/records/other.f1.w-0123456789").touch()
     board = dibs.open(board_dir, read_only=True)
     assert [finding.kind for finding in board.check()] == ["record"]
 
 
-def test_it_is_read_with_exact_ages_and_evidence(board_dir: Path, claim: dibs.Claim) -> None:
+def test_reads_have_exact_ages_and_evidence(board_dir: Path, claim: dibs.Claim) -> None:
     board = dibs.open(board_dir, read_only=True)
     assert board.snapshot().exact
     assert board.evidence(claim.task).verdict is dibs.Verdict.ALIVE
@@ -70,7 +70,7 @@ def test_it_is_read_with_exact_ages_and_evidence(board_dir: Path, claim: dibs.Cl
     assert board.payload(board.find("wait")[0]) == b"wait"
 
 
-def test_it_is_never_made(tmp_path: Path) -> None:
+def test_a_missing_board_is_not_made(tmp_path: Path) -> None:
     with pytest.raises(dibs.BoardMissing):
         dibs.open(tmp_path / "board", create=True, read_only=True)
     with pytest.raises(dibs.ReadOnly):
@@ -78,8 +78,8 @@ def test_it_is_never_made(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_object_that_trusts_another_vouches_for_what_that_one_watched(place: Place) -> None:
-    claim = place.board.claim(place.board.add("silent").id, ttl=60)
+def test_a_board_object_can_use_the_trusted_clock_of_another(place: Place) -> None:
+    claim = place.board.claim(place.board.add("stale").id, ttl=60)
     assert claim is not None
     watcher, _ = place.another()
     fresh, _ = place.another()

@@ -1,4 +1,4 @@
-"""A waiter beside many claims: it works in proportion to what changes, and misses nothing."""
+"""A waiter beside many claims: its work is proportional to the changes, and it misses nothing."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 
 import dibs
-from dibs import sweeper
-from dibs.disk import Stat
-from dibs.pulses import Pulses
-from dibs.waiting import Retry
+from dibs.files import sweeper
+from dibs.files.facts_cache import FactsCache
+from dibs.files.port import Stat
+from dibs.files.waiting import FilesRetry
 from tests.core.tools import SECOND, Movable, Place, opened
 
 MANY = 300
 
 
 class Counted(Movable):
-    """A directory that counts how often each kind of call is made."""
+    """A directory that counts the calls of each kind."""
 
     def __init__(self, place: Place) -> None:
         super().__init__(place.path, place.world)
@@ -33,7 +33,7 @@ class Counted(Movable):
         super().sleep(seconds)
         self.slept += 1
         if self.churn:
-            os.utime(self.root)  # as a rename of no interest does
+            os.utime(self.root)  # as an irrelevant rename does
 
     def names(self, folder: str) -> list[str]:
         self.calls["names"] += 1
@@ -50,7 +50,7 @@ class Counted(Movable):
 
 @pytest.fixture
 def busy(place: Place) -> Place:
-    """A board with many live claims and nothing to take."""
+    """A board with many live claims and nothing to claim."""
     for number in range(MANY):
         place.board.add(f"t{number:03}")
     for _ in range(MANY):
@@ -59,7 +59,7 @@ def busy(place: Place) -> Place:
 
 
 def waited(place: Place, seconds: float) -> tuple[Counter[str], int]:
-    """What another process calls while it waits for so long, after its first attempts."""
+    """The calls of another process that waits this long, after its first attempts."""
     port = Counted(place)
     board = opened(port)
     assert board.wait_for(board.claim, 3) is None
@@ -69,12 +69,12 @@ def waited(place: Place, seconds: float) -> tuple[Counter[str], int]:
     return port.calls, port.slept
 
 
-def test_an_idle_waiter_looks_at_claims_seldom_however_the_board_changes(busy: Place) -> None:
+def test_an_idle_waiter_looks_at_claims_rarely_however_the_board_changes(busy: Place) -> None:
     calls, slept = waited(busy, 20)
     assert slept > 50, "it kept looking for changes"
     assert calls["read"] < MANY / 2, "it opened the records that it knows"
     assert calls["stat"] < 2 * MANY + 10 * slept
-    assert calls["names"] < 200
+    assert calls["names"] < 300, "an attempt lists the board, and `new/` for interrupted adds"
 
 
 def test_a_waiter_looks_at_each_claim_again_in_time(busy: Place) -> None:
@@ -93,7 +93,7 @@ def test_a_waiter_for_a_held_lock_only_looks_at_its_name(busy: Place) -> None:
 
 
 def taken(place: Place, ident: str, seconds: float) -> float:
-    """How long a process that has been waiting waits on until it takes that task."""
+    """How much longer a waiting process waits until it claims the task."""
     board, port = place.another()
     assert board.wait_for(board.claim, 3) is None
     start = port.boottime()
@@ -143,7 +143,7 @@ def test_a_waiter_leaves_a_claim_whose_ttl_was_lengthened(place: Place) -> None:
     held.verify()
 
 
-def test_a_reap_reads_the_record_again_whatever_was_known(
+def test_a_reap_always_reads_the_record_again(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place.board.add("x")
@@ -151,8 +151,8 @@ def test_a_reap_reads_the_record_again_whatever_was_known(
     assert held is not None
     board, _ = place.another()
     assert board.wait_for(board.claim, 3) is None
-    # As where a new record has the inode and the length of the old one.
-    monkeypatch.setattr(Pulses, "_renewed", lambda self, known, task: known.facts)
+    # A new record may have the inode and the length of the old one.
+    monkeypatch.setattr(FactsCache, "_renewed", lambda self, known, task: known.facts)
     held.beat(ttl=3600)
     assert board.wait_for(board.claim, 100) is None
     held.verify()
@@ -177,7 +177,7 @@ def test_a_waiter_takes_a_shell_claim_that_expires(place: Place) -> None:
     assert taken(place, "x", 3 * place.board.settings.plain_ttl) > 100
 
 
-def test_one_claim_that_cannot_be_reaped_keeps_no_other_waiting(place: Place) -> None:
+def test_one_claim_that_cannot_be_reaped_delays_no_other(place: Place) -> None:
     for name in "ab":
         place.board.add(name)
         assert place.board.claim(name, ttl=20) is not None
@@ -196,9 +196,9 @@ def test_one_claim_that_cannot_be_reaped_keeps_no_other_waiting(place: Place) ->
     assert claim.id == "b"
 
 
-def test_a_costly_first_look_at_all_claims_delays_no_attempt_after_it(place: Place) -> None:
+def test_a_slow_first_look_at_all_claims_delays_no_later_attempt(place: Place) -> None:
     board, _ = place.another()
-    retry = Retry(board._store)
+    retry = FilesRetry(board._store)
     for cost, most in ((5.0, 0.5), (5.0, 0.5), (0.001, 2.0), (0.001, 2.0)):
         retry.begin()
         place.world.advance(cost)
@@ -210,7 +210,7 @@ def test_a_costly_first_look_at_all_claims_delays_no_attempt_after_it(place: Pla
 
 def test_attempts_on_a_long_board_leave_most_of_the_time_to_others(place: Place) -> None:
     board, _ = place.another()
-    retry = Retry(board._store)
+    retry = FilesRetry(board._store)
     for _ in range(3):
         retry.begin()
         place.world.advance(0.5)

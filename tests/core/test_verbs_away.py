@@ -1,4 +1,4 @@
-"""A board that is away as a whole, moved or unmounted: nobody has lost anything by that alone."""
+"""A board that is missing, moved or unmounted: no claim is lost by that alone."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import dibs
+from tests.core.library import Fleet
 from tests.core.tools import Place
 
 TTL = 100
@@ -23,12 +24,12 @@ def claim(place: Place) -> dibs.Claim:
 
 @pytest.fixture
 def away(place: Place) -> Path:
-    """Where the board is while it is away."""
+    """The path of the board while it is moved away."""
     return place.path.with_name("away")
 
 
 def come_back_at_look(place: Place, away: Path, look: int) -> None:
-    """Let the board come back just before the claim's name is looked at for that time."""
+    """Let the board return just before the given look at the claim's name."""
     looks: list[str] = []
 
     def count(path: str) -> None:
@@ -39,7 +40,7 @@ def come_back_at_look(place: Place, away: Path, look: int) -> None:
     place.port.before["stat"] = count
 
 
-def test_a_beat_waits_for_a_board_that_is_away(place: Place, claim: dibs.Claim, away: Path) -> None:
+def test_a_beat_waits_for_a_missing_board(place: Place, claim: dibs.Claim, away: Path) -> None:
     place.world.advance(30)
     place.path.rename(away)
     come_back_at_look(place, away, 20)
@@ -49,7 +50,7 @@ def test_a_beat_waits_for_a_board_that_is_away(place: Place, claim: dibs.Claim, 
 
 
 @pytest.mark.parametrize("metadata", [None, "news"])
-def test_a_beat_on_a_board_that_stays_away_is_uncertain_at_its_deadline(
+def test_a_beat_on_a_board_that_stays_missing_is_uncertain_at_its_deadline(
     place: Place, claim: dibs.Claim, away: Path, metadata: str | None
 ) -> None:
     place.path.rename(away)
@@ -57,10 +58,10 @@ def test_a_beat_on_a_board_that_stays_away_is_uncertain_at_its_deadline(
     with pytest.raises(dibs.Uncertain):
         claim.beat(metadata=metadata)
     assert 79 < (place.port.boottime() - before) / 1e9 < 82
-    assert not place.path.exists(), "what is away is not made anew"
+    assert not place.path.exists(), "a missing board is not made again"
 
 
-def test_verify_on_a_board_that_is_away_is_uncertain(
+def test_verify_on_a_missing_board_is_uncertain(
     place: Place, claim: dibs.Claim, away: Path
 ) -> None:
     place.path.rename(away)
@@ -70,7 +71,7 @@ def test_verify_on_a_board_that_is_away_is_uncertain(
     claim.verify()
 
 
-def test_a_board_that_is_back_behind_the_look_was_not_lost(
+def test_a_board_that_returns_after_the_look_loses_no_claim(
     place: Place, claim: dibs.Claim, away: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listed = place.port.names
@@ -89,7 +90,7 @@ def test_a_board_that_is_back_behind_the_look_was_not_lost(
 
 
 @pytest.mark.parametrize("verb", ["beat", "verify"])
-def test_a_process_that_attached_is_not_told_that_it_lost(
+def test_a_process_that_attached_does_not_get_lost(
     place: Place, claim: dibs.Claim, away: Path, verb: str
 ) -> None:
     attached = place.another()[0].attach(claim.name)
@@ -99,7 +100,7 @@ def test_a_process_that_attached_is_not_told_that_it_lost(
 
 
 @pytest.mark.parametrize("verb", ["done", "fail", "release"])
-def test_an_end_on_a_board_that_is_away_can_be_tried_again(
+def test_an_end_on_a_missing_board_can_be_retried(
     place: Place, claim: dibs.Claim, away: Path, verb: str
 ) -> None:
     place.path.rename(away)
@@ -111,7 +112,7 @@ def test_an_end_on_a_board_that_is_away_can_be_tried_again(
 
 
 @pytest.mark.parametrize("verb", ["beat", "verify", "done"])
-def test_a_claim_that_was_taken_away_is_lost_once_the_board_is_back(
+def test_a_claim_that_was_taken_meanwhile_is_lost_once_the_board_is_back(
     place: Place, claim: dibs.Claim, away: Path, verb: str
 ) -> None:
     place.path.rename(away)
@@ -121,3 +122,44 @@ def test_a_claim_that_was_taken_away_is_lost_once_the_board_is_back(
     place.board.force_release(claim.name, "stuck")
     with pytest.raises(dibs.Lost):
         getattr(claim, verb)()
+
+
+@pytest.mark.parametrize("ttl", [None, 50])
+@pytest.mark.parametrize("new", [False, True], ids=["in the worker", "in a new process"])
+def test_a_beat_makes_no_new_records_where_those_of_the_board_were_moved_away(
+    place: Place, claim: dibs.Claim, ttl: float | None, new: bool
+) -> None:
+    (place.path / ".dibs").rename(place.path.with_name("away"))
+    beating = place.another()[0].attach(claim.name) if new else claim
+    with pytest.raises(dibs.Uncertain, match=r"\.dibs is missing: move it back: stop, or commit"):
+        beating.beat(ttl=ttl)
+    assert place.names() == [claim.task.name]
+    assert not (place.path / ".dibs").exists()
+
+
+def test_a_beat_waits_for_the_records_that_were_moved_away(place: Place, claim: dibs.Claim) -> None:
+    away = place.path.with_name("away")
+    place.world.advance(30)
+    (place.path / ".dibs").rename(away)
+    looks: list[str] = []
+
+    def count(path: str) -> None:
+        looks.append(path)
+        if len(looks) == 20:
+            away.rename(place.path / ".dibs")
+
+    place.port.before["stat"] = count
+    claim.beat()
+    place.world.advance(70)
+    claim.verify()
+
+
+def test_a_shells_heartbeat_makes_no_new_records_either(fleet: Fleet) -> None:
+    fleet.add("a")
+    claim = fleet.sh("next_task")
+    (fleet.path / ".dibs").rename(fleet.path.with_name("away"))
+    for verb in ("heartbeat", "verify_ownership"):
+        done = fleet.run(verb, DIBS_CLAIM=claim)
+        assert (done.returncode, done.stderr.count(b"\n")) == (5, 1), done
+        assert b".dibs is missing: move it back" in done.stderr
+    assert not (fleet.path / ".dibs").exists()

@@ -1,4 +1,4 @@
-"""Waiting for a release: when it is noticed, and how seldom a waiter looks."""
+"""Waiting for a release: how soon it is noticed, and how rarely a waiter looks."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from collections.abc import Callable
 import pytest
 
 import dibs
+from dibs.files.ending import EndWait
 from tests.core.tools import SECOND, Movable, Place, World, opened
+
+pytestmark = pytest.mark.fast("dibs.files")
 
 RELEASED = 5.0
 
 
 class Waiter(Movable):
-    """A directory that a waiter looks at, in seconds of a world where only sleeping takes time."""
+    """A directory that a waiter looks at, in a world where only sleeping takes time."""
 
     def __init__(self, place: Place) -> None:
         super().__init__(place.path, place.world)
@@ -60,9 +63,36 @@ def test_a_waiter_notices_a_release_within_a_second(place: Place, lock: bool) ->
     assert RELEASED <= now(place.world) < RELEASED + 1
 
 
-def test_a_waiter_reads_the_board_no_oftener_than_once_in_most_of_a_second(place: Place) -> None:
+def test_a_waiter_reads_the_board_about_once_a_second(place: Place) -> None:
     port, tries = Waiter(place), []
     board = opened(port)
     assert board.wait_for(lambda: tries.append(now(place.world)), 30) is None
     assert len(tries) < 45
     assert port.looks < 200
+
+
+def test_the_last_of_many_tasks_does_not_wait_for_those_that_have_ended(place: Place) -> None:
+    for n in range(200):
+        place.board.add(f"t{n:03}")
+    tasks = list(place.board.snapshot().tasks.values())
+    other, port = place.another()
+    wait = EndWait(other._store, tasks)
+    wait.look()
+    for _ in range(199):
+        claim = place.board.claim()
+        assert claim is not None
+        claim.done()
+    port.before["stat"] = lambda _: place.world.advance(0.001)  # a slow disk
+    ended: list[dibs.Task] = []
+    while len(ended) < 199:
+        ended += wait.look()
+    port.before.clear()
+    claim = place.board.claim()
+    assert claim is not None
+    claim.done()
+    for _ in range(20):
+        if wait.changed():
+            break
+        port.sleep(0.01)
+    else:
+        pytest.fail("it looks away for more than 0.2 s")

@@ -1,4 +1,4 @@
-"""What the tests of the core share: boards to try, clocks that can be moved, and children."""
+"""Shared by the tests of the core: boards, clocks that can be moved, and child processes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import TypeVar
 
 import dibs
-from dibs.checkup_ids import note_copied
-from dibs.disk import Disk, Stat
-from dibs.settings import dump
-from dibs.store import Store
+from dibs.files.board_files import BoardFiles
+from dibs.files.checkup_ids import note_copied
+from dibs.files.disk import Disk
+from dibs.files.engine import FilesBoard
+from dibs.files.port import Stat
+from dibs.model.settings import dump
 from tests.patience import PATIENCE
 
 SECOND = 1_000_000_000
@@ -25,8 +27,12 @@ Hook = Callable[[str], None]
 T = TypeVar("T")
 
 
+class Killed(BaseException):
+    """The process dies in this call."""
+
+
 class World:
-    """The clocks of one simulated machine: files keep the time at which they were touched."""
+    """The clocks of a simulated machine; a file keeps the time at which it was touched."""
 
     def __init__(self, scratch: Path) -> None:
         self.boot = 0
@@ -35,19 +41,19 @@ class World:
         self._probe = scratch / ".world"
         self._probe.touch()
 
-    def told(self, stamp: int) -> int:
-        """What a file's real time is in this world."""
+    def shifted(self, stamp: int) -> int:
+        """The time in this world of a file's real time."""
         return stamp + sum(step for since, step in self._steps if since <= stamp)
 
     def advance(self, seconds: float) -> None:
-        """Let time pass, as both clocks tell it."""
+        """Let time pass on both clocks."""
         self.boot += int(seconds * SECOND)
         self.step(seconds)
 
     def step(self, seconds: float) -> None:
-        """Set the file system's clock; nothing that was touched before changes its times."""
+        """Set the file system's clock; files that were touched before keep their times."""
         before = self._tick()
-        while self._tick() == before:  # times are as coarse as the kernel's tick
+        while self._tick() == before:  # file times have the resolution of the kernel's tick
             pass
         self.fs += int(seconds * SECOND)
         self._steps.append((self._tick(), int(seconds * SECOND)))
@@ -58,7 +64,7 @@ class World:
 
 
 class Movable(Disk):
-    """A real directory in a world whose clocks can be moved; sleeping moves them too."""
+    """A real directory in a world whose clocks can be moved; a sleep moves them too."""
 
     def __init__(self, root: Path, world: World) -> None:
         super().__init__(str(root))
@@ -66,7 +72,7 @@ class Movable(Disk):
         self.before: dict[str, Hook] = {}
         self.after: dict[str, Hook] = {}
         self.listed = 0
-        """How many names listings have shown."""
+        """The number of names that listings have returned."""
 
     def boottime(self) -> int:
         return super().boottime() + self.world.boot
@@ -82,12 +88,12 @@ class Movable(Disk):
 
     def stat(self, path: str) -> Stat:
         self._call(self.before, "stat", path)
-        return self._told(super().stat(path))
+        return self._shifted(super().stat(path))
 
     def read(self, path: str, limit: int, offset: int = 0) -> tuple[bytes, Stat]:
         self._call(self.before, "read", path)
         data, stat = super().read(path, limit, offset)
-        return data, self._told(stat)
+        return data, self._shifted(stat)
 
     def create(self, path: str, data: bytes, sync: bool = False) -> None:
         self._call(self.before, "create", path)
@@ -117,44 +123,53 @@ class Movable(Disk):
         if verb in hooks:
             hooks[verb](path)
 
-    def _told(self, stat: Stat) -> Stat:
-        told = self.world.told
-        return stat._replace(mtime=told(stat.mtime), ctime=told(stat.ctime))
+    def _shifted(self, stat: Stat) -> Stat:
+        shifted = self.world.shifted
+        return stat._replace(mtime=shifted(stat.mtime), ctime=shifted(stat.ctime))
 
 
 def settle(path: Path, **settings: object) -> None:
-    """Give a directory a `board.toml`, without durability unless a test asks for it."""
+    """Write a `board.toml`; durability is off and failures are retried at once, unless a test
+    wants otherwise."""
     (path / ".dibs").mkdir(parents=True, exist_ok=True)
-    fields = dibs.Settings()._asdict() | {"durability": "off"} | settings
+    fields = dibs.Settings()._asdict() | {"durability": "off", "retry": ()} | settings
     (path / ".dibs/board.toml").write_bytes(dump(dibs.Settings(**fields)))
 
 
-def opened(port: Disk, host: dibs.Host | None = None) -> dibs.Board:
-    """The board behind a port, as one more process would open it."""
-    store = Store(port, host or dibs.this_host())
+def opened(port: Disk, host: dibs.Host | None = None) -> FilesBoard:
+    """The board behind a port, as another process would open it."""
+    store = BoardFiles(port, host or dibs.this_host())
     store.copied = lambda: note_copied(store)
     store.open()
-    return dibs.Board(store, port.root)
+    return FilesBoard(store, port.root)
 
 
 class Place:
-    """A board in a world of its own, and as many processes on it as a test wants."""
+    """A board in its own world, and as many processes on it as a test wants."""
 
     def __init__(self, scratch: Path, **settings: object) -> None:
         self.path = scratch / "board"
         self.world = World(scratch)
         settle(self.path, **settings)
         self.board, self.port = self.another()
-        self.board.reap()  # what has to be found out about the mount is known from here on
+        self.board.reap()  # from here on the traits of the mount are known
 
-    def another(self, host: dibs.Host | None = None) -> tuple[dibs.Board, Movable]:
+    def another(self, host: dibs.Host | None = None) -> tuple[FilesBoard, Movable]:
         """The board as another process sees it."""
         port = Movable(self.path, self.world)
         return opened(port, host), port
 
+    def other(self, host: dibs.Host | None = None) -> FilesBoard:
+        """The same, without its port."""
+        return self.another(host)[0]
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass on both clocks."""
+        self.world.advance(seconds)
+
     def names(self) -> list[str]:
-        """The names of tasks, locks and strangers, wherever they lie."""
-        own = ("done", "failed", ".dibs")
+        """The names of tasks, locks and unknown files, in all folders."""
+        own = ("done", "failed", ".dibs", ".paused")
         found = [p.name for p in self.path.iterdir() if p.name not in own]
         for folder in own[:2]:
             if (self.path / folder).is_dir():
@@ -167,13 +182,25 @@ class Place:
         return sorted(p.name for p in (self.path / ".dibs/records").iterdir())
 
 
+class News:
+    """The events of a log: each call returns those since the call before."""
+
+    def __init__(self, log: dibs.Log, cursor: dibs.Cursor | None = None) -> None:
+        self._log = log
+        self._cursor = cursor
+
+    def __call__(self) -> list[dibs.Event]:
+        events, self._cursor = self._log.since(self._cursor)
+        return events
+
+
 def in_child(
     work: Callable[[], T],
     *,
     uid: int | None = None,
     umask: int | None = None,
 ) -> T:
-    """What a forked process finds, perhaps as another user; one that hangs fails the test."""
+    """What a function returns in a forked process, maybe as another user; a hang fails the test."""
     readable, writable = os.pipe()
     pid = os.fork()
     if not pid:
@@ -186,7 +213,7 @@ def in_child(
         while True:
             left = until - time.monotonic()
             if left <= 0 or not select.select([readable], [], [], left)[0]:
-                raise AssertionError(f"still at it after {PATIENCE} s")
+                raise AssertionError(f"still running after {PATIENCE} s")
             chunk = os.read(readable, 1 << 16)
             if not chunk:
                 break
@@ -218,7 +245,7 @@ def _work(work: Callable[[], T], pipe: int, uid: int | None, umask: int | None) 
 
 
 def give(path: Path, uid: int) -> None:
-    """Hand a whole tree to another user, where this one may."""
+    """Give a complete tree to another user, if this one may."""
     if os.geteuid():
         return
     for entry in [path, *path.rglob("*")]:

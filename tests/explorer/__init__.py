@@ -1,7 +1,7 @@
 """The explorer: the shipped code on a simulated directory, through every interleaving.
 
-`scenario` says what a scenario is and `engine` how it is searched. The real ones are in `scenes_*`,
-put together by `scene` from actors at their `desk` and from the law in `invariants`; `aftermath`
-looks at what they leave behind. `mutants_*` hold the faults that must be caught.
-`python -m tests.explorer` runs it all.
+`scenario` defines what a scenario is, `engine` searches it. The scenarios of the product are in
+`scenes_*`: `scene` builds them from actors (each at its `desk`) and from the checks in
+`invariants`; `aftermath` checks what they leave behind. `mutants_*` hold the faults that must be
+caught. `python -m tests.explorer` runs everything.
 """

@@ -1,10 +1,10 @@
-"""The actors' side: the port that they are given, and what is known of their behaviour.
+"""The port that each actor gets, and a record of how each actor behaves.
 
-The shipped code runs in a greenlet that stops at every port call. What it does next follows from
-the answers it got so far, so its behaviour is a tree: a node is a sequence of answers, and holds
-the call that comes next. The code runs only where the tree has to grow; everywhere else the
-search walks the tree. A branch that is left and needed again is reached by running the code anew
-on the answers of that branch, and every call on the way must be the same as before.
+The shipped code runs in a greenlet that stops at every port call. What it does next depends only
+on the answers so far, so its behaviour is a tree: a node is a sequence of answers and holds the
+next call. The code runs only where the tree has to grow; elsewhere the search walks the tree. To
+return to an earlier branch, the code runs again with the answers of that branch, and every call on
+the way must be the same as before.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from typing import Any
 
 from greenlet import getcurrent, greenlet
 
-from dibs.disk import Stat
+from dibs.files.port import Stat
+from dibs.model.names import PAUSED
 
 from .scenario import Actor, Call, Outcome
 from .simdisk import Err
 
-ORDINARY, SILENT, LISTING, SLEEP = range(4)
+ORDINARY, INVISIBLE, LISTING, SLEEP = range(4)
 _FLAVORS = {
-    "append": SILENT,
-    "boottime": SILENT,
-    "sync": SILENT,
+    "append": INVISIBLE,
+    "boottime": INVISIBLE,
+    "sync": INVISIBLE,
     "names": LISTING,
     "sleep": SLEEP,
 }
@@ -35,11 +36,11 @@ CRASHED = Outcome("crashed", None)
 
 
 class Crashed(BaseException):
-    """The process died: raised out of the call it was in, and out of every later one."""
+    """The process died: raised by its current call, and by every later one."""
 
 
 class Node:
-    """An actor after a certain sequence of answers."""
+    """An actor after one sequence of answers."""
 
     __slots__ = ("call", "children", "end", "flavor", "notes", "outcome", "parent", "result")
 
@@ -47,17 +48,17 @@ class Node:
         self.parent = parent
         self.result = result
         self.call: Call | None = None
-        """What it calls next; nothing once it has ended."""
+        """Its next call; None when it has ended."""
         self.flavor = ORDINARY
         self.children: dict[Any, Node] = {}
         self.notes: tuple[tuple[str, Any], ...] = ()
         self.end: Node = self
-        """The one node that stands for this way of ending."""
+        """The node that represents all equal endings."""
         self.outcome: Outcome | None = None
 
 
 class SimPort:
-    """`dibs.disk.Port` for one actor, and a few things that only a shell or a test does."""
+    """`dibs.files.port.Port` for one actor, plus a few calls that only shells and tests make."""
 
     read_only = False
 
@@ -68,6 +69,8 @@ class SimPort:
         self.notes: list[tuple[str, Any]] = []
         self.dead = False
         self.strayed = ""
+        self.pauses = False
+        """Whether the scenario pauses the board; if not, looks for a pause are left out."""
         self._script = script
         self._hub = getcurrent()
         self._minted = 0
@@ -78,6 +81,15 @@ class SimPort:
     def stat(self, path: str) -> Stat:
         found: Stat = self._ask(("stat", path))
         return found
+
+    def missing(self, path: str) -> bool:
+        if path == PAUSED and not self.pauses:
+            return True
+        try:
+            self.stat(path)
+        except FileNotFoundError:
+            return True
+        return False
 
     def unfit(self, path: str) -> str:
         return "" if self.stat(path).regular else "a task is a file"
@@ -121,7 +133,7 @@ class SimPort:
         return now
 
     def sleep(self, seconds: float) -> None:
-        """Let others run; when this one goes on, at least so much time has passed."""
+        """Let others run; at least this much time passes before this actor continues."""
         self._ask(("sleep", seconds))
 
     def nonce(self) -> str:
@@ -129,15 +141,15 @@ class SimPort:
         return minted(self.name, self._minted)
 
     def write(self, path: str, data: bytes) -> None:
-        """A shell's `echo > path`: cut to nothing, then written."""
+        """Write as a shell's `echo > path` does: truncate first, then write."""
         self._ask(("write", path, data))
 
     def set_mtime(self, path: str, mtime: int) -> None:
-        """A shell's `touch -d`."""
+        """Set a time as a shell's `touch -d` does."""
         self._ask(("touch", path, mtime))
 
     def note(self, fact: Any) -> None:
-        """Tell the checks something, at once and without a scheduling point; hashable."""
+        """Give the checks a hashable fact, at once and without a scheduling point."""
         self.notes.append((self.name, fact))
 
     def _ask(self, call: Call) -> Any:
@@ -158,14 +170,14 @@ class SimPort:
 
 
 class Cast:
-    """All that is known of one actor."""
+    """Everything known about one actor."""
 
     def __init__(
         self, actor: Actor, quiet: tuple[str, ...], allowed: tuple[type[BaseException], ...]
     ) -> None:
         self.actor = actor
         self.sleeps = False
-        """It was seen to sleep: time moves without the scheduler's will."""
+        """Whether it ever slept: then time moves without a choice of the scheduler."""
         self.grown = 0
         self._quiet = quiet
         self._allowed = allowed
@@ -176,7 +188,7 @@ class Cast:
         self.root = self._run([], None, None)
 
     def grow(self, node: Node, result: Any) -> Node:
-        """The node after one more answer, from running the code."""
+        """The node after one more answer, found by running the code."""
         self.grown += 1
         live = self._live
         if live is None or live[2] is not node:
@@ -195,7 +207,7 @@ class Cast:
         return child
 
     def kill(self) -> None:
-        """Let the running code die where it stands."""
+        """Make the running code crash in its current call."""
         if self._live is not None:
             runner, port, _ = self._live
             self._live = None
@@ -213,7 +225,7 @@ class Cast:
         except Crashed:
             return CRASHED
         except Exception as exc:
-            if not isinstance(exc, self._allowed):  # somebody will want to see where
+            if not isinstance(exc, self._allowed):  # the place of the bug is wanted
                 exc.add_note("".join(traceback.format_exception(exc)))
             exc.__context__ = exc.__cause__ = None
             return Outcome("raised", exc.with_traceback(None))
@@ -235,7 +247,7 @@ class Cast:
         if flavor == SLEEP:
             self.sleeps = True
         if said[0] == "append":
-            flavor = SILENT if said[1].startswith(self._quiet) else ORDINARY
+            flavor = INVISIBLE if said[1].startswith(self._quiet) else ORDINARY
         elif said[0] in _READS and f"{said[1]}{_READS[said[0]]}".startswith(self._quiet):
             raise RuntimeError(f"{said} reads what is write-only here: set world.quiet = ()")
         node.flavor = flavor
@@ -247,7 +259,7 @@ _READS = {"names": "/", "stat": "", "read": ""}
 
 
 def _essence(outcome: Outcome) -> Any:
-    """What two equal endings have in common."""
+    """A value that is equal for equal endings."""
     kind, value = outcome
     if kind == "raised":
         return kind, type(value), str(value)

@@ -1,6 +1,6 @@
-"""What becomes of a world that everybody has left: the shipped janitor works on a copy of it.
+"""What a board looks like after all actors ended and the shipped janitor has run on a copy of it.
 
-Nothing may stay half done. The answer depends on the world alone, so it is remembered.
+No incomplete step may remain. The answer depends on the world alone, so it is cached.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from dibs import checkup, janitor, upgrading
-from dibs.clock import Sample
-from dibs.disk import Stat
-from dibs.errors import DibsError
-from dibs.journal import Journal
-from dibs.store import MARK, Store
+from dibs.files import checkup, janitor, upgrading
+from dibs.files.board_files import MARK, BoardFiles
+from dibs.files.journal import Journal
+from dibs.files.port import Stat
+from dibs.model.errors import DibsError
+from dibs.model.sample import Sample
 
-from .desk import Options, SimHost, Steady
+from .desk import Options, SimHost, TrustedClock
 from .simdisk import Err, Looked, SimWorld
 from .simtree import SECOND, Half
 
@@ -26,16 +26,16 @@ _ROUNDS = 6
 _PAUSE = 4000 * SECOND
 
 
-class Rest(NamedTuple):
-    """What is left in the end."""
+class Remains(NamedTuple):
+    """What is left at the end."""
 
     files: dict[str, bytes]
-    """Path to content."""
+    """Maps path to content."""
     errors: tuple[str, ...]
 
 
-class Hand:
-    """`dibs.disk.Port` without a scheduler: every call is done at once, every half in full."""
+class DirectPort:
+    """`dibs.files.port.Port` without a scheduler: every call completes at once."""
 
     read_only = False
 
@@ -57,6 +57,9 @@ class Hand:
 
     def names(self, folder: str) -> list[str]:
         return list(self._do("names", folder))
+
+    def missing(self, path: str) -> bool:
+        return not self._world.exists(path)
 
     def unfit(self, path: str) -> str:
         return "" if self.stat(path).regular else "a task is a file"
@@ -110,8 +113,8 @@ class Hand:
         return sha256(f"aftermath/{self._minted}".encode()).hexdigest()[:10].upper()
 
 
-class Mute(Journal):
-    """A journal that nobody will read."""
+class NullJournal(Journal):
+    """A journal that is not kept."""
 
     def write(self, *_: object, **__: object) -> None:
         pass
@@ -123,11 +126,11 @@ class Mute(Journal):
         return []
 
 
-_known: WeakKeyDictionary[SimWorld, dict[int, Rest]] = WeakKeyDictionary()
+_known: WeakKeyDictionary[SimWorld, dict[int, Remains]] = WeakKeyDictionary()
 
 
-def settled(world: SimWorld, options: Options) -> Rest:
-    """The world after a janitor came by a few times, long after everybody had gone."""
+def settled(world: SimWorld, options: Options) -> Remains:
+    """The world after a few janitor passes, long after all actors ended."""
     known = _known.setdefault(world, {})
     key = hash((world.hash, world.elapsed, world.skew))
     rest = known.get(key)
@@ -141,7 +144,7 @@ def settled(world: SimWorld, options: Options) -> Rest:
     return rest
 
 
-def _settle(world: SimWorld, options: Options) -> Rest:
+def _settle(world: SimWorld, options: Options) -> Remains:
     errors: tuple[str, ...] = ()
     for _ in range(_ROUNDS):
         before = world.dirs
@@ -150,18 +153,18 @@ def _settle(world: SimWorld, options: Options) -> Rest:
         if world.dirs is before:
             break
     files = {path: world.inodes[ino].data for path, ino in world.files().items()}
-    return Rest(files, errors)
+    return Remains(files, errors)
 
 
 def _clean(world: SimWorld, options: Options) -> tuple[str, ...]:
-    port, host = Hand(world), SimHost("nobody", "boot-nobody", "ns", "op")
-    store = Store(port, host)
+    port, host = DirectPort(world), SimHost("last", "boot-last", "ns", "op")
+    store = BoardFiles(port, host)
     store.settings = options.settings
     store._ready = True
-    clock = Steady(port, host)
+    clock = TrustedClock(port, host)
     clock.begin(Sample(world.now(), port.boottime()))
     store.clock = clock
-    store.journal = Mute(port, host, clock)
+    store.journal = NullJournal(port, host, clock)
     try:
         if world.find(MARK) in world.dirs:
             upgrading.upgrade_at(port, host)

@@ -1,7 +1,7 @@
-"""Where an actor of a real scenario works: a board on its port, and verbs that tell the checks.
+"""What an actor of a product scenario works with: a board, and verbs that report to the checks.
 
-The clock of most scenarios is one that everybody can vouch for, and a board's folders are there:
-that keeps schedules short. Scenarios about the clock take the shipped one.
+Most scenarios have a trusted clock and a board whose folders exist: that keeps schedules short.
+Scenarios about the clock use the shipped one.
 """
 
 from __future__ import annotations
@@ -9,25 +9,28 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
-from dibs import adding, checkup, checkup_ids, forgetting, janitor
-from dibs.board import Board
-from dibs.claims import Claim, Terms, take
-from dibs.clock import Clock, Sample
-from dibs.disk import Port
-from dibs.errors import DibsError, Exists, Lost
-from dibs.host import Host, Process
-from dibs.journal import Journal
-from dibs.names import Task, read
-from dibs.records import Record, encode
-from dibs.settings import OFF, Settings
-from dibs.store import FOLDERS, Store
+from dibs.files import checkup, checkup_ids, forgetting, janitor, lives, pausing
+from dibs.files.board_files import FOLDERS, BoardFiles
+from dibs.files.claims import FilesClaim, Terms, take
+from dibs.files.clock import Clock
+from dibs.files.engine import FilesBoard
+from dibs.files.journal import Journal
+from dibs.files.port import Port
+from dibs.host import Host
+from dibs.model.errors import DibsError, Exists, Lost
+from dibs.model.names import read
+from dibs.model.process import Process
+from dibs.model.records import Record, encode
+from dibs.model.sample import Sample
+from dibs.model.settings import OFF, Settings
+from dibs.model.task import Task
 
 from .actors import SimPort
 from .simdisk import SimWorld
 from .simtree import EPOCH, SECOND
 
 TTL, PLAIN_TTL = 10.0, 20.0
-SETTINGS = Settings(ttl=TTL, plain_ttl=PLAIN_TTL, durability=OFF)
+SETTINGS = Settings(ttl=TTL, plain_ttl=PLAIN_TTL, durability=OFF, retry=())
 
 
 class SimHost(Host):
@@ -42,15 +45,15 @@ class SimHost(Host):
         return start != process.start
 
     def start(self, process: Process) -> int | None:
-        """When the process of that number here began; None where there is none."""
+        """When the local process with this number began; None if there is none."""
         try:
             return int(self.port.read(f"proc/{self.name}-{process.pid}", 9)[0])
         except (FileNotFoundError, ValueError):
             return None
 
 
-class Steady(Clock):
-    """The shipped clock with a past that vouches for it, and no witness file."""
+class TrustedClock(Clock):
+    """The shipped clock, trusted from the start and without a witness file."""
 
     def settle(self) -> None:
         pass
@@ -61,12 +64,12 @@ class Steady(Clock):
         self._samples = [now, Sample(now.fs - age, now.boot - age)]
 
 
-class Diary(Journal):
-    """The shipped journal as far as it is written: nothing may follow from what it tells."""
+class WriteOnlyJournal(Journal):
+    """The shipped journal, write-only: no decision may depend on what it says."""
 
     def begin(self, name: str) -> None:
         self._file = f".dibs/journal/{name}"
-        self._whole = True
+        self._intact = True
 
     def torn(self) -> list[str]:
         return []
@@ -79,35 +82,38 @@ class Diary(Journal):
 
 
 class Options(NamedTuple):
-    """What is particular about the boards of a scenario."""
+    """How the boards of a scenario differ from the usual ones."""
 
     settings: Settings = SETTINGS
     steady: bool = True
-    """False: the shipped clock with its witness file, which begins with no past."""
+    """False: the shipped clock with its witness file, which starts with no samples."""
     ready: bool = True
-    """False: the folders are made by whoever writes first."""
+    """False: the first writer makes the folders."""
+    pauses: bool = False
+    """Whether the scenario pauses the board: then each claim looks for that."""
 
 
 class Desk:
-    """One actor with its board. What it believes it says with `port.note`."""
+    """One actor with its board; it reports what it believes with `port.note`."""
 
     def __init__(self, port: SimPort, base: int, options: Options) -> None:
         host = SimHost(port.host, f"boot-{port.host}", "ns", "op")
         host.port = port
+        port.pauses = options.pauses
         self.port = port
         self.base = base
-        """What this host's boot-time clock showed when the scenario began."""
-        self.store = Store(port, host)
+        """The time of this host's boot clock when the scenario began."""
+        self.store = BoardFiles(port, host)
         self.store.settings = options.settings
         self.store._ready = options.ready
         if options.steady:
-            clock = Steady(port, host)
+            clock = TrustedClock(port, host)
             clock.begin(Sample(EPOCH, base))
             self.store.clock = clock
-        diary = Diary(port, host, self.store.clock)
+        diary = WriteOnlyJournal(port, host, self.store.clock)
         diary.begin(port.host)
         self.store.journal = diary
-        self.board = Board(self.store, "board")
+        self.board = FilesBoard(self.store, "board")
 
     def terms(self, ttl: float | None = None, owner: str = "", pid: int = 0) -> Terms:
         host = self.store.host
@@ -116,51 +122,51 @@ class Desk:
 
     # The worker
 
-    def grab(self, ttl: float | None = None, owner: str = "", pid: int = 0) -> Claim | None:
-        """The next task of the queue, without reaping first."""
+    def grab(self, ttl: float | None = None, owner: str = "", pid: int = 0) -> FilesClaim | None:
+        """Claim the next task of the queue, without reaping first."""
         return self.mine(self.board._claim_next(self.terms(ttl, owner, pid)))
 
-    def take(self, name: str, ttl: float | None = None, verb: str = "claim") -> Claim | None:
-        """Exactly that name, as somebody who has just seen it."""
+    def take(self, name: str, ttl: float | None = None, verb: str = "claim") -> FilesClaim | None:
+        """Claim exactly this name, as a worker that has just seen it."""
         return self.mine(take(self.store, task(name), self.terms(ttl), verb))
 
-    def claim(self, ident: str | None = None, ttl: float | None = None) -> Claim | None:
-        """The whole verb: what is expired is reaped first."""
+    def claim(self, ident: str | None = None, ttl: float | None = None) -> FilesClaim | None:
+        """Claim with the complete verb, which reaps expired claims first."""
         return self.mine(self.board.claim(ident, owner=self.port.name, ttl=ttl))
 
-    def holds(self, stem: str, ttl: float = TTL, word: str = "claimed") -> Claim:
-        """A claim of this actor's that was laid out, made the moment the scenario began."""
-        held = Claim(self.store, task(f"{stem}.{word}"), Record(self.port.name, ttl=ttl))
+    def holds(self, stem: str, ttl: float = TTL, word: str = "claimed") -> FilesClaim:
+        """A claim of this actor that the scenario laid out, made as the scenario began."""
+        held = FilesClaim(self.store, task(f"{stem}.{word}"), Record(self.port.name, ttl=ttl))
         held.deadline = self.base + int(0.8 * ttl * SECOND)
         self.mine(held)
         return held
 
-    def mine(self, claim: Claim | None) -> Claim | None:
-        """Say what the claim makes its holder believe."""
+    def mine(self, claim: FilesClaim | None) -> FilesClaim | None:
+        """Report until when the holder may believe in its claim."""
         if claim is not None:
             self.port.note(("owns", claim.name, claim.deadline - self.base))
         return claim
 
-    def beat(self, claim: Claim) -> None:
+    def beat(self, claim: FilesClaim) -> None:
         self.port.note(("beats", claim.name))
-        self._told(claim, claim.beat)
+        self._report_loss(claim, claim.beat)
         self.mine(claim)
 
-    def done(self, claim: Claim) -> None:
-        self._told(claim, claim.done)
+    def done(self, claim: FilesClaim) -> None:
+        self._report_loss(claim, claim.done)
         self.port.note(("done", claim.name))
 
-    def fail(self, claim: Claim) -> None:
+    def fail(self, claim: FilesClaim) -> None:
         self.port.note(("stopped", claim.name))
-        self._told(claim, claim.fail)
+        self._report_loss(claim, claim.fail)
         self.port.note(("ended", claim.name))
 
-    def release(self, claim: Claim) -> None:
+    def release(self, claim: FilesClaim) -> None:
         self.port.note(("stopped", claim.name))
-        self._told(claim, claim.release)
+        self._report_loss(claim, claim.release)
         self.port.note(("ended", claim.name))
 
-    def _told(self, claim: Claim, verb: Callable[[], object]) -> None:
+    def _report_loss(self, claim: FilesClaim, verb: Callable[[], object]) -> None:
         try:
             verb()
         except Lost:
@@ -170,20 +176,38 @@ class Desk:
             self.port.note(("stopped", claim.name))
             raise
 
-    # Everybody else
+    # The others
 
     def add(self, ident: str, payload: bytes, priority: int = 5) -> None:
         try:
-            adding.add(self.store, ident, payload, priority)
+            lives.add(self.store, ident, payload, priority)
         except Exists:
             self.port.note(("refused", ident, payload))
             raise
         self.port.note(("added", payload))
 
     def act(self, verb: Callable[..., Task], name: str, *args: object) -> Task:
-        """An operator's act on exactly the name that it saw."""
+        """Act as an operator on exactly the name that it saw."""
         self.port.note(("acts", name))
         return verb(self.store, name, *args)
+
+    def pause(self, seconds: float | None = None, host: str = "", *, locks: bool = False) -> None:
+        """Pause the board; from the return on, no one gets a claim that was not listed."""
+        made, held = pausing.pause_claims(
+            self.store, "why", host=host, seconds=seconds, locks=locks, by=self.port.name
+        )
+        listed = frozenset(task.stem for task in held)
+        self.port.note(("paused", made, listed))
+
+    def resume(self) -> None:
+        """End every pause that is in force now."""
+        found = tuple(pause.name for pause in self.board.pauses())
+        self.port.note(("resumes", found))
+        self.board.resume_claims(found, by=self.port.name)
+
+    def tidy(self) -> None:
+        """Run the part of a janitor that removes pauses which are over."""
+        pausing.tidy(self.store)
 
     def forget(self, ident: str = "t") -> None:
         forgetting.forget(self.store, ident)
@@ -192,15 +216,15 @@ class Desk:
         janitor.reap(self.store)
 
     def settle_drafts(self) -> None:
-        """The part of a repair that is about payloads not yet published."""
+        """Run the part of a repair that handles unpublished payloads."""
         checkup.repair(self.store, list(checkup._drafts(self.store, self.store.clock.now())))
 
     def clean_records(self) -> None:
-        """The part of a repair that is about records without a claim."""
+        """Run the part of a repair that handles records without a claim."""
         checkup.repair(self.store, list(checkup._records(self.store)))
 
     def write_known(self) -> None:
-        """The part of a repair that is about which ids were used."""
+        """Run the part of a repair that handles the ids that were used."""
         checkup.repair(self.store, list(checkup_ids._known(self.store)))
 
     def repair(self) -> None:
@@ -208,14 +232,14 @@ class Desk:
 
 
 def task(name: str) -> Task:
-    """A name that is known to be a task's."""
+    """The task of a name that is known to be one."""
     found = read(name)
     assert found is not None, name
     return found
 
 
 def board(world: SimWorld, *names: str, payload: bytes = b"one") -> None:
-    """Lay out a board's folders, and these names with one payload or more of their own."""
+    """Lay out a board's folders and these names, each with a different payload."""
     world.folders(*FOLDERS, "proc")
     world.put(".dibs/probe")
     for n, name in enumerate(names):

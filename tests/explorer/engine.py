@@ -1,8 +1,8 @@
 """The search: every schedule of a scenario, or many of them.
 
-A schedule is a sequence of choices: who goes on, what fails, who dies, when time passes. `explore`
-goes depth first through all of them, from saved states and not from the start; `walk` takes random
-ones; `hunt` looks for a violation with the fewest preemptions and faults; `replay` repeats one.
+A schedule is a sequence of choices: who continues, what fails, who dies, when time passes.
+`explore` searches all of them depth first and resumes from saved states; `walk` takes random ones;
+`hunt` looks for a violation with the fewest preemptions and faults; `replay` repeats one.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from .position import ANY
 from .scenario import RUN, Choice, Scenario, Violation
 
 _GROWN = 150_000
-"""Nodes of remembered behaviour after which a walk begins to learn anew, to spare memory."""
+"""After this many cached nodes a walk drops its cache, to save memory."""
 _KNOWN = 3_000_000
-"""States after which the search remembers no more of them: slower, but just as sound."""
+"""After this many states the search remembers no more of them: slower, but as sound."""
 
 
 @dataclass
 class Figures:
-    """What a search did."""
+    """Statistics of a search."""
 
     schedules: int = 0
-    """Distinct schedules that were run to their end."""
+    """Distinct schedules that ran to their end."""
     merged: int = 0
-    """Distinct beginnings of schedules that were left where they met a state seen before."""
+    """Distinct prefixes of schedules that ended at a state seen before."""
     states: int = 0
     steps: int = 0
     cut: int = 0
-    """Runs that were longer than the scenario's `max_steps`."""
+    """Runs longer than the scenario's `max_steps`."""
     covers: int = 0
-    """Schedules that the merged ones stand for."""
+    """How many schedules the search covers, merged ones included."""
     walked: int = 0
-    """Random runs besides, where the time did not suffice for all; not counted above."""
+    """Extra random runs, if time ran out before the search ended; not counted above."""
     exhausted: bool = False
     seconds: float = 0.0
     grown: int = 0
-    """How often the code really ran from one call to the next; the rest was remembered."""
+    """How often the code really ran from one call to the next; the rest came from the cache."""
 
 
 class _TimeIsUp(Exception):
@@ -72,10 +72,10 @@ class _Search:
         self.clock = clock
         self.ordered = level < ANY or preemptions < ANY
         self.known: dict[int, int] = {}
-        """By state: the room that was left when it was searched, or the schedules below it."""
+        """Maps a state to the budget left when it was searched, or to the schedules below it."""
 
     def run(self) -> int:
-        """To the end, or until the time is up: how many schedules there are."""
+        """Search to the end or until time is up; returns the number of schedules."""
         machine, figures, known = self.machine, self.figures, self.known
         machine.load(machine.start)
         max_steps = machine.scenario.max_steps
@@ -141,7 +141,7 @@ class _Search:
     def _end(self) -> None:
         machine = self.machine
         if self.level < ANY and machine.cost < self.level:
-            return  # an earlier level had this one
+            return  # an earlier level counted this one
         self.figures.schedules += 1
         machine.finish()
 
@@ -153,10 +153,10 @@ def explore(
     merge: bool | None = None,
     preemptions: int | None = None,
 ) -> Figures:
-    """Every schedule, as the scenario's mode says or as told; raises `Violation`.
+    """Search every schedule, in the scenario's mode unless given another; raises `Violation`.
 
-    Without merging the schedules come by rising cost, so that each is counted once and the first
-    violation is one of the shortest stories.
+    Without merging, schedules come by rising cost: each is counted once, and the first violation
+    has one of the shortest traces.
     """
     if merge is None:
         merge = scenario.mode == "merge"
@@ -210,9 +210,9 @@ def _by_level(machine: Machine, figures: Figures, preemptions: int, until: float
 def hunt(
     scenario: Scenario, *, seconds: float, seed: int = 0, below: int = ANY
 ) -> Violation | None:
-    """The cheapest violation there is, or None within the time; walks where levels get too wide.
+    """The cheapest violation, or None if none turns up in time; walks where levels get too wide.
 
-    Only time on a processor counts: what is found must not hang on what else the machine does.
+    Only processor time counts: the result must not depend on what else the machine does.
     """
     clock = time.process_time
     began = clock()
@@ -246,12 +246,12 @@ def hunt(
 
 
 def shorten(scenario: Scenario, found: Violation, *, seconds: float = 20) -> Violation:
-    """A violation with fewer preemptions and faults, where one turns up in the time."""
+    """The same violation with fewer preemptions and faults, if one turns up in time."""
     return hunt(scenario, seconds=seconds, below=found.cost) or found
 
 
 def replay(scenario: Scenario, found: Violation) -> str:
-    """Do the very same again and tell it; raises the `Violation` anew if it is still there."""
+    """Repeat a schedule and return its trace; raises the `Violation` if it happens again."""
     machine = _ready(scenario, found.sleeps)
     try:
         for choice in found.choices:
@@ -271,7 +271,7 @@ def walk(
     runs: int | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Figures:
-    """Random schedules: some by priorities that seldom change, some by tossing coins."""
+    """Run random schedules: some by priorities that rarely change, some by coin tosses."""
     began = clock()
     chance = random.Random(f"{scenario.name}/{seed}")
     figures = Figures()
@@ -286,13 +286,13 @@ def walk(
                 machine.close()
                 machine = _ready(scenario, True)
             done += 1
-            told = _stroll(machine, chance, length)
+            digest = _stroll(machine, chance, length)
             figures.steps += len(machine.trail)
             length = max(length, len(machine.trail))
-            if told is None:
+            if digest is None:
                 figures.cut += 1
-            elif told not in seen:
-                seen.add(told)
+            elif digest not in seen:
+                seen.add(digest)
                 figures.schedules += 1
             else:
                 figures.merged += 1
@@ -304,7 +304,7 @@ def walk(
 
 
 def _stroll(machine: Machine, chance: random.Random, length: int) -> int | None:
-    """One random run: a hash of its choices, or None where it was cut."""
+    """Make one random run; returns a hash of its choices, or None if it was cut."""
     machine.load(machine.start)
     max_steps = machine.scenario.max_steps
     mishap = chance.choice((0.02, 0.05, 0.1)) if any(machine.left) else 0.0
@@ -312,7 +312,7 @@ def _stroll(machine: Machine, chance: random.Random, length: int) -> int | None:
     rank = [chance.random() for _ in machine.actors]
     turns = {chance.randrange(length) for _ in range(chance.randint(1, 5))}
     restless = chance.choice((0.1, 0.3, 0.7))
-    told = 0
+    digest = 0
     step = 0
     while True:
         if len(machine.trail) > max_steps:
@@ -326,14 +326,14 @@ def _stroll(machine: Machine, chance: random.Random, length: int) -> int | None:
                 break
             pick = chance.choice(options)
             machine.take(pick)
-            told = hash((told, pick))
+            digest = hash((digest, pick))
             continue
         if chance.random() < mishap or (machine.world.late and chance.random() < 0.1):
             mishaps = [o for o in machine.options() if o.kind != RUN or o.extra is not None]
             if mishaps:
                 pick = chance.choice(mishaps)
                 if machine.take(pick):
-                    told = hash((told, pick))
+                    digest = hash((digest, pick))
                 continue
         if by_rank:
             who = max(active, key=rank.__getitem__)
@@ -346,6 +346,6 @@ def _stroll(machine: Machine, chance: random.Random, length: int) -> int | None:
             who = chance.choice(active)
         pick = machine.straight(who)
         if machine.take(pick):
-            told = hash((told, pick))
+            digest = hash((digest, pick))
     machine.finish()
-    return told
+    return digest

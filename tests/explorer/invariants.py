@@ -1,22 +1,27 @@
-"""The law, PROTOCOL.md section 7, as a check of every state and of what is left in the end.
+"""The invariants of PROTOCOL.md section 7, checked in every state and at the end.
 
-It is written against the names on the disk, the steps that changed them and what actors noted;
-it uses nothing of the shipped code but the grammar of names.
+The checks use the names on the disk, the steps that changed them and what actors noted. Of the
+shipped code they use only the grammar of names.
+
+Pauses: once one was noted, no worker that it stops may own a claim that it has not listed.
 
 Notes: ("owns", stem, until) · ("beats", stem) · ("stopped", stem) · ("lost", stem) ·
 ("done", stem) · ("ended", stem) · ("added", payload) · ("refused", id, payload) ·
-("acts", exact name).
+("acts", exact name) · ("paused", pause, listed stems) · ("resumes", names of pauses);
+for questions see `asked`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from dibs import names
-from dibs.names import AVAILABLE, CLAIMED, DONE, FAILED, FREE, HELD, Task
+from dibs.model import names
+from dibs.model.pauses import Pause
+from dibs.model.task import AVAILABLE, CLAIMED, DONE, FAILED, FREE, HELD, LATER, Task
 
+from . import asked
 from .actors import minted
 from .aftermath import settled
 from .desk import PLAIN_TTL, Options
@@ -27,35 +32,36 @@ from .simtree import ROOT, SECOND, Half
 from .trace import LANDED, LOST
 
 WORKER, JANITOR, OPERATOR, SHELL, PLAIN = "worker", "janitor", "operator", "shell", "plain"
-"""What an actor may do. Workers and janitors (and producers) may only reap what is silent;
-operators and shells may take, remove and replace as they like; `PLAIN` is a shell that must not
-meet anything to replace."""
+"""What an actor may do. Workers, janitors and producers may only reap stale claims. Operators and
+shells may take, remove and replace anything. `PLAIN` is a shell that must never replace a file."""
 _SHELLS = (SHELL, PLAIN)
 
 
 @dataclass(frozen=True)
-class Law:
+class Invariants:
     """The checks of one scenario."""
 
     roles: Mapping[str, str]
-    """By actor."""
+    """Maps actor to role."""
     options: Options
     payloads: frozenset[bytes] = frozenset()
-    """What was on the board from the beginning."""
+    """Payloads on the board from the start."""
     plain: frozenset[str] = frozenset()
-    """Ids that shells offer: their fences may begin anew, and they go back to the bare name."""
+    """Ids that shells add: their fences may restart, and they return to the bare name."""
     doubled: frozenset[str] = frozenset()
-    """Ids that have two names, or may come to have them by a person's doing."""
+    """Ids that have two names, or may get two because of a person."""
     unclaimable: bool = False
-    """The doubled ids are so from the beginning, and nobody may claim them."""
+    """Whether the doubled ids are doubled from the start: then no one may claim them."""
     locks: frozenset[str] = frozenset()
     """Ids that must never become tasks, nor be parked."""
     parked: frozenset[bytes] = frozenset()
-    """Payloads that must never wait again."""
+    """Payloads that must never be available again."""
     served: bool = False
-    """Where nobody crashed, some worker must have returned "done"."""
+    """Whether some worker must have returned "done", if no actor crashed."""
     litter: tuple[str, ...] = ()
-    """Beginnings of paths that may be left in the end."""
+    """Prefixes of paths that may remain at the end."""
+    hosts: Mapping[str, str] = field(default_factory=dict)
+    """Maps actor to host, for pauses of some hosts."""
 
     # -- every state -------------------------------------------------------------------------
 
@@ -84,7 +90,7 @@ class Law:
         return None
 
     def _came(self, world: SimWorld, history: History, step: Step, path: str) -> str | None:
-        """A name appeared, or another file took its place."""
+        """Check a name that appeared, or that another file replaced."""
         task = read(path)
         if task is None:
             return None
@@ -94,17 +100,26 @@ class Law:
             names_of = [p for p in world.files() if (t := read(p)) is not None and t.id == task.id]
             if len(names_of) > 1:
                 return f"I1: the lock {task.id} has several names: {', '.join(names_of)}"
+        data = world.data(path)
+        if data and self.roles.get(step.actor) not in _SHELLS and "/" not in path:
+            before = history.get(("id", data), task.id)
+            if before != task.id:
+                return f"I3: the payload of {before} became that of {task.id}"
+            history.set(("id", data), task.id)
+        asked.came(history, task)
         top = history.get(("fence", task.id), 0)
-        if task.state in (CLAIMED, HELD) and task.claim and not task.take:
+        if task.state in (CLAIMED, HELD) and task.claim and not task.is_takeover:
             return self._granted(world, history, step, task, top)
-        if task.state in (AVAILABLE, FREE):
+        if task.state in (AVAILABLE, LATER, FREE):
             if task.fence < top and task.id not in self.plain:
-                return f"I1: {path} waits below fence {top}, which was granted already"
+                return f"I1: {path} is available below fence {top}, which was granted already"
+            if task.state == LATER:
+                history.set(("fence", task.id), max(top, task.fence))
             return self._waits_again(world, history, step, task)
         planted = self.roles.get(step.actor) == SHELL and step.call[:1] != ("rename",)
         if task.state == DONE and not planted:
             if ("lost", task.stem) in history:
-                return f"I2: {path} stands, and its owner was told that it lost"
+                return f"I2: {path} exists, and its owner got Lost"
             if ("committed", task.stem) in history:
                 return f"I2: {path} was committed twice"
             if step.actor and history.get(("granted", task.stem)) != step.actor:
@@ -127,23 +142,33 @@ class Law:
             history.set(("fence", task.id), task.fence)
         history.set(("hardened", task.id))
         history.set(("granted", task.stem), step.actor or task.claim[:-11])
+        if step.actor and self._paused(world, history, step.actor, task.stem):
+            churn = history.get(("churn", step.actor), 0) + 1
+            history.set(("churn", step.actor), churn)
+            if churn > 1:
+                return f"I8: {step.actor} claims again and again during a pause"
         return None
 
     def _went(self, world: SimWorld, history: History, step: Step, path: str) -> str | None:
-        """A name is gone."""
+        """Check a name that disappeared."""
         task, role = read(path), self.roles.get(step.actor)
         if task is None:
             return None
-        mine = history.get(("granted", task.stem)) == step.actor or task.take
+        mine = history.get(("granted", task.stem)) == step.actor or task.is_takeover
         acted = history.get(("acts", step.actor))
         bound = (role == OPERATOR or acted) and step.call[0] == "rename"
         if bound and not mine and path != acted:
             return f"I5: {step.actor} acts on {acted} and moved {path}"
-        if role == OPERATOR and task.plain and step.call[0] == "rename":
+        if role == OPERATOR and task.is_shell_claim and step.call[0] == "rename":
             history.set(("muddled", world.data(step.call[2])))  # its worker was overruled
-        if task.state == DONE and role not in (OPERATOR, *_SHELLS):
+        if task.state == LATER and role not in (OPERATOR, *_SHELLS) and self._early(world, task):
+            return f"I10: {step.actor} started {path} before its time"
+        operator = role in (OPERATOR, *_SHELLS)
+        if wrong := asked.went(task, step.actor, operator=operator):
+            return wrong
+        if task.state == DONE and not operator:
             return f"I2: {step.actor} undid the commit {path}"
-        if task.state in (CLAIMED, HELD) and task.claim and not task.take:
+        if task.state in (CLAIMED, HELD) and task.claim and not task.is_takeover:
             if mine:
                 history.set(("over", task.stem))
             elif role not in (OPERATOR, *_SHELLS):
@@ -151,8 +176,13 @@ class Law:
                 return self._believes(world, history, task.stem, f"{step.actor} took {path}")
         return None
 
+    def _early(self, world: SimWorld, task: Task) -> bool:
+        """Whether a later task is not due, on a clock that was never set."""
+        left = task.not_before * SECOND - world.now()
+        return not world.skew and left > 0 and not (task.attempts and left > 100_000 * SECOND)
+
     def _believes(self, world: SimWorld, history: History, stem: str, how: str) -> str | None:
-        """Invariant 4: a claim within its owner's deadline is never reaped."""
+        """Check invariant 4: a claim is never reaped before its owner's deadline."""
         until = history.get(("owns", stem), 0)
         if until <= world.elapsed or ("over", stem) in history:
             return None
@@ -161,10 +191,10 @@ class Law:
         if outcome is not None and outcome.kind == "crashed":
             return None
         left = (until - world.elapsed) / SECOND
-        return f"I4: {how}, and {owner} believes in it for {left:g} s more"
+        return f"I4: {how}, and {owner} relies on it for {left:g} s more"
 
     def _count(self, world: SimWorld, history: History, step: Step) -> str | None:
-        """Invariant 3: each payload is in exactly one place."""
+        """Check invariant 3: each payload is in exactly one place."""
         found: dict[bytes, list[str]] = {}
         inodes = world.inodes
         for path, ino in world.files().items():
@@ -205,6 +235,15 @@ class Law:
 
     def _noted(self, world: SimWorld, history: History, who: str, fact: Any) -> str | None:
         kind, what = fact[:2]
+        if wrong := asked.noted(history, who, fact):
+            return wrong
+        if kind == "paused":
+            history.set(("paused", what), fact[2])
+            return None
+        if kind == "resumes":
+            for name in what:  # a pause may be ended before its maker has returned
+                history.set(("resumed", name))
+            return None
         if kind == "added":
             history.set(("must", what))
             return self._count(world, history, history.step)
@@ -212,58 +251,78 @@ class Law:
             history.set(("acts", who), what)
             return None
         if kind == "beats":
-            history.set(("void", what), not self._stands(world, what))
+            history.set(("revoked", what), not self._stands(world, what))
             return None
         if kind == "owns":
-            if history.get(("void", what)):
-                return f"I2: {who} has beaten {what}, which was gone before"
+            if history.get(("revoked", what)):
+                return f"I2: {who} beat {what}, which was revoked before"
+            # A claim that was revoked before its call returned is none: its owner finds that out.
+            new = ("owns", what) not in history and self._stands(world, what)
+            forbidden = self._paused(world, history, who, what) if new else None
+            if forbidden:
+                return f"I8: {who} got {what}, though {forbidden.by} paused before"
             history.set(("owns", what), fact[2])
             if ("reaped", what) in history:
                 return self._believes(world, history, what, f"{what} was reaped")
             owner = history.get(("granted", what))
-            return None if owner == who else f"I1: {who} was granted {what}, and it is {owner}'s"
+            return None if owner == who else f"I1: {who} was granted {what}, which {owner} holds"
         if kind == "refused":
             history.set(("refused", fact[2]))
             return self._count(world, history, history.step) or self._refused(world, who, what)
         if kind == "done":
             history.set(("over", what))
             if ("committed", what) not in history:
-                return f"I2: {who} was told that {what} is done, and it never was"
+                return f"I2: {who} got done for {what}, which was never committed"
         elif kind == "stopped":
             history.set(("over", what))
         elif kind == "ended":
             history.set(("over", what))
             if self._stands(world, what):
-                return f"I2: {who} was told that it gave {what} back, and still has it"
+                return f"I2: {who} requeued {what}, and still has it"
         elif kind == "lost":
             history.set(("over", what))
             history.set(("lost", what))
             if ("committed", what) in history and world.exists(f"{DONE}/{what}"):
-                return f"I2: {who} was told that it lost {what}, and its commit stands"
+                return f"I2: {who} got Lost for {what}, and its commit exists"
             if self._stands(world, what):
-                return f"I2: {who} was told that it lost {what}, and it stands"
+                return f"I2: {who} got Lost for {what}, and the claim exists"
+        return None
+
+    def _paused(self, world: SimWorld, history: History, who: str, stem: str) -> Pause | None:
+        """A pause that forbids this new claim: its call has returned, and it did not list it."""
+        lock = world.exists(f"{stem}.{HELD}")
+        for key, listed in history.items():
+            if key[0] != "paused" or stem in listed:
+                continue
+            pause: Pause = key[1]
+            over = pause.ended(world.now() / SECOND) or ("resumed", pause.name) in history
+            if not over and pause.stops(self.hosts.get(who, ""), lock=lock):
+                return pause
         return None
 
     def _stands(self, world: SimWorld, stem: str) -> bool:
         return world.exists(f"{stem}.{CLAIMED}") or world.exists(f"{stem}.{HELD}")
 
     def _refused(self, world: SimWorld, who: str, ident: str) -> str | None:
-        """A producer that is told that the id exists leaves nothing that is published later."""
+        """Check that a producer that got Exists leaves nothing that is published later."""
         for path in world.files():
             if path.startswith(f".dibs/known/{ident}."):
                 nonce = world.data(path)[:10].decode()
                 drafts = (f".dibs/new/{ident}.{kind}.{nonce}" for kind in ("task", "lock"))
                 mine = nonce in (minted(who, n) for n in range(1, 9))
                 if mine and ident not in self.plain:  # only a shell can still be in its way
-                    return f"I3: {who} was told that {ident} exists, and it is its own nonce"
+                    return f"I3: {who} got Exists for {ident}, and the nonce is its own"
                 if mine and any(map(world.exists, drafts)):
-                    return f"I3: {who} was told that {ident} exists, and its payload is kept"
+                    return f"I3: {who} got Exists for {ident}, and its payload is kept"
         return None
 
     # -- plain claims ------------------------------------------------------------------------
 
     def _shell(self, world: SimWorld, history: History, step: Step) -> None:
-        """Keep what a plain worker may believe: ("plain", payload) -> (who, until)."""
+        """Record until when a shell worker may rely on its claim.
+
+        The memory maps ("plain", payload) to (who, until).
+        """
         op, path = (*step.call, "", "")[:2]
         if not step.call or step.fault not in ("", LOST, LANDED):
             return
@@ -273,13 +332,13 @@ class Law:
             if task is not None:
                 data = world.data(task.name)
                 if ".claimed" in path:
-                    # A plain reaper: whoever claims at once cannot be told from who had it.
+                    # A shell reaper: the next holder looks the same as the one before.
                     history.set(("muddled", data))
                 if ("muddled", data) not in history:
-                    history.set(("plain", data), (step.actor, until * task.plain))
+                    history.set(("plain", data), (step.actor, until * task.is_shell_claim))
         elif op != "sleep" and path.endswith(".lock"):
             files = world.files()
-            # A janitor promises to see a beat until it has taken the lock.
+            # A janitor guarantees to see each beat until it has taken the lock.
             opened = type(step.result) is Half
             stands = {world.data(p) for p in files if is_plain(p) or (opened and taken(p, files))}
             for key, value in history.items():
@@ -287,7 +346,7 @@ class Law:
                     continue
                 alive = value[1] > world.elapsed
                 if value[0] != step.actor:
-                    if alive:  # a zombie's heartbeat under somebody else's claim
+                    if alive:  # a zombie's heartbeat under another worker's claim
                         history.set(("muddled", key[1]))
                     continue
                 if op == "write" and (alive or key[1] in stands):
@@ -296,12 +355,12 @@ class Law:
                     history.set(("finished", key[1]))
 
     def _waits_again(self, world: SimWorld, history: History, step: Step, task: Task) -> str | None:
-        """Plain claims go back neither early nor after their worker finished them."""
+        """Check that no plain claim is requeued early or after its worker finished it."""
         if self.roles.get(step.actor) in _SHELLS:
             return None
         payload = world.data(task.name)
         if payload in self.parked:
-            return f"I6: {task.name} was handed back too often, and waits again"
+            return f"I6: {task.name} was requeued too often, and is available again"
         if ("muddled", payload) in history:
             return None
         if ("finished", payload) in history:
@@ -310,7 +369,7 @@ class Law:
         crashed = who in history.results and history.results[who].kind == "crashed"
         if until > world.elapsed and not crashed:
             left = (until - world.elapsed) / SECOND
-            return f"I4: {step.actor} gave {task.name} back, and {who} beat: {left:g} s are left"
+            return f"I4: {step.actor} requeued {task.name}, and {who} beat: {left:g} s are left"
         return None
 
     # -- the end -----------------------------------------------------------------------------
@@ -318,11 +377,11 @@ class Law:
     def final(
         self, world: SimWorld, history: History, results: Mapping[str, Outcome]
     ) -> str | None:
-        """Once everybody is gone, a janitor leaves nothing half done."""
+        """Check that a janitor leaves no incomplete step after all actors ended."""
         if self.served and all(outcome.kind == "returned" for outcome in results.values()):
-            told = [outcome.value for outcome in results.values()]
-            if "done" not in told:
-                return f"I6: nobody got the task: {told}"
+            values = [outcome.value for outcome in results.values()]
+            if "done" not in values:
+                return f"I6: no worker got the task: {values}"
         rest = settled(world, self.options)
         where: dict[bytes, list[str]] = {}
         ids: dict[str, str] = {}
@@ -331,35 +390,39 @@ class Law:
             if not path.startswith(self.litter or "\0"):
                 wrong = self._resting(history, path, data, ids)
             if wrong is not None:
-                return f"I6: in the end {wrong}; {', '.join(rest.errors)}"
+                return f"I6: at the end {wrong}; {', '.join(rest.errors)}"
             if holds_payload(path) and data:
                 where.setdefault(data, []).append(path)
         for key, _ in history.items():
             must = key[0] == "must" and ("removed", key[1]) not in history
             if must and len(where.get(key[1], ())) != 1:
-                return f"I3: in the end {key[1]!a} is in {where.get(key[1], 'no place')}"
+                return f"I3: at the end {key[1]!a} is in {where.get(key[1], 'no place')}"
             if key[0] != "finished" or ("muddled", key[1]) in history:
                 continue
             if any("/" not in p for p in where.get(key[1], ())):
-                return f"I3: in the end the finished {key[1]!a} waits again as {where[key[1]]}"
+                return (
+                    f"I3: at the end the finished {key[1]!a} is available again as {where[key[1]]}"
+                )
         return None
 
     def _resting(self, history: History, path: str, data: bytes, ids: dict[str, str]) -> str | None:
-        """Why a path may not be there when all is quiet."""
-        for folder in ("claims", "records", "new", "aside", "looks"):
+        """Why a path must not exist when no actor runs; None if it may."""
+        for folder in ("claims", "records", "new", "aside", "looks", "waiting"):
             if path.startswith(f".dibs/{folder}/") and not path.startswith(".dibs/looks/+"):
                 return f"{path} is left over"
         task = read(path)
         if task is None:
-            # A beat that died before its first byte leaves what may as well be another program's.
+            # A beat that died before its first byte leaves a file that could be another program's.
             return f"{path} is left over" if path.endswith(".lock") and data else None
         if task.state in (CLAIMED, HELD):
-            return f"{path} is claimed for ever"
+            return f"{path} stays claimed"
+        if task.state == LATER:
+            return f"{path} waits for ever"
         if task.state in (AVAILABLE, FREE):
             if task.id in ids and task.id not in self.doubled:
-                return f"{task.id} has two names, {ids[task.id]} and {path}: nobody may claim it"
+                return f"{task.id} has two names, {ids[task.id]} and {path}: no one may claim it"
             ids[task.id] = path
             shells_only = task.id in self.plain and ("hardened", task.id) not in history
             if shells_only and path != f"{task.id}.{AVAILABLE}":
-                return f"{path} is a name that no plain worker sees"
+                return f"{path} is a name that no shell worker sees"
         return None

@@ -1,4 +1,4 @@
-"""A state that moves: `take` does what `options` offered, and has it judged."""
+"""A state that moves: `take` makes a choice that `options` offered, and checks the result."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ from .scenario import (
 )
 from .simdisk import Err, Looked
 from .simtree import SECOND, Half
-from .trace import tell
+from .trace import trace_text
 
 _EIO = Err(errno.EIO)
 _FREE = (RUN, LAND, END)
 
 
 class Restart(Exception):
-    """An actor was seen to sleep after boot clocks had been taken to stand still."""
+    """An actor slept after the search assumed that boot clocks stand still."""
 
 
 class Machine(Position):
-    """One scenario under way."""
+    """One scenario in progress."""
 
     def __init__(self, scenario: Scenario, *, sleeps: bool = False) -> None:
         super().__init__(scenario, sleeps=sleeps)
         for i, node in enumerate(self.nodes):
             self._fresh += node.notes
             self._arrive(i, node)
-        self._verdict()  # what it remembers of the beginning is part of the beginning
+        self._verdict()  # the checks' memory of the start belongs to the start
         self.start = self.save()
 
-    # -- doing it ----------------------------------------------------------------------------
+    # -- making choices ----------------------------------------------------------------------------
 
     def take(self, choice: Choice) -> bool:
-        """Do it and check; False where it turned out to mean nothing and nothing was done."""
+        """Make a choice and check the result; False if the choice had no effect."""
         kind, who, extra, pre = choice
         world = self.world
         before, then = world.hash, world.elapsed
@@ -97,7 +97,7 @@ class Machine(Position):
         return True
 
     def _perform(self, who: int) -> Any:
-        """A call, or the second half of one."""
+        """Perform a call, or the second half of one."""
         stage = self.stages[who]
         call = self.nodes[who].call
         assert call is not None
@@ -118,13 +118,13 @@ class Machine(Position):
             return None
         if kind == RUN:
             self._spend(TORN)
-            if not self.left[TORN]:  # what cannot matter any more must not keep states apart
+            if not self.left[TORN]:  # a spent fault must not distinguish states
                 self.stages = [None if type(s) is Reading else s for s in self.stages]
             return extra
         if kind == LOSE:
             result = self._perform(who)
             if type(result) is Err or type(result) is Looked:
-                return Machine  # it would have failed anyway: nothing to lose
+                return Machine  # it would have failed anyway: there is no result to lose
             self._spend(LOST)
             return Err(extra)
         if kind == DELAY:
@@ -150,7 +150,7 @@ class Machine(Position):
         self.struck += what != ADVANCES
 
     def _tear(self, who: int) -> None:
-        """Whoever is reading a folder may or may not see what has just changed in it."""
+        """Let each reader of a folder see the latest change in it or miss it."""
         for i, stage in enumerate(self.stages):
             if type(stage) is Reading and i != who:
                 changed = {name for at, name in self.world.moved if at == stage.at}
@@ -178,7 +178,7 @@ class Machine(Position):
         return child
 
     def _arrive(self, who: int, node: Node) -> None:
-        """Answer the calls that nobody else can see or change, up to the next that counts."""
+        """Answer the calls that no other actor can see or change, up to the next visible one."""
         world = self.world
         stage: Any = None
         while node.flavor != ORDINARY:
@@ -209,14 +209,14 @@ class Machine(Position):
             self._fresh += node.notes
         self.nodes[who], self.stages[who] = node.end, stage
 
-    # -- judging -----------------------------------------------------------------------------
+    # -- checking -----------------------------------------------------------------------------
 
     def _verdict(self) -> None:
         self.history.fresh = self._fresh
         self._judge(lambda: self.scenario.check(self.world, self.history))
 
     def finish(self) -> None:
-        """The last judgement of a run, once everybody has ended."""
+        """Run the final check, after all actors ended."""
         results = self.results()
         for name, (kind, value) in results.items():
             if kind == "raised" and not isinstance(value, self.scenario.allowed):
@@ -235,5 +235,5 @@ class Machine(Position):
 
     def violation(self, message: str) -> Violation:
         choices = tuple(choice for choice, _, _ in self.trail)
-        trace = tell(self.actors, self.trail, self.world, self.results())
+        trace = trace_text(self.actors, self.trail, self.world, self.results())
         return Violation(self.scenario.name, message, choices, trace, self.cost, self._sleeps)

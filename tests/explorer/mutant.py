@@ -1,7 +1,7 @@
-"""How a fault is put into the shipped code: by the text of the very line that keeps it out.
+"""Puts a fault into the shipped code, by replacing the text of the line that prevents it.
 
-A change whose text is not there any more is refused, so that a mutant never quietly turns into
-the shipped code.
+A change whose text no longer exists is refused: otherwise a mutant would silently become the
+shipped code.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from typing import Any
 from .scenario import Scenario
 
 Change = tuple[str, str, str]
-"""A function as `module:Class.name` below `dibs`, a text in it, and what stands there instead."""
+"""A function of `dibs.files` (`module:Class.name`), a text in it, and its replacement."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One fault put into the code for as long as `patched()` is entered."""
+    """One fault, in the code for as long as `patched()` is entered."""
 
     name: str
     breaks: str
-    """What is broken, in a sentence."""
+    """What goes wrong, in a sentence."""
     caught_by: tuple[str, ...]
-    """The scenarios that are expected to find it, the quickest first."""
+    """The scenarios that must find it, quickest first."""
     patched: Callable[[], AbstractContextManager[Any]]
 
 
@@ -42,7 +42,7 @@ def mutant(name: str, breaks: str, by: Scenario | tuple[Scenario, ...], *changes
 
 @contextmanager
 def swapped(owner: Any, name: str, value: Any) -> Iterator[None]:
-    """An attribute of a module or class, replaced for a while."""
+    """Replace an attribute of a module or class inside the block."""
     old = getattr(owner, name)
     setattr(owner, name, value)
     try:
@@ -53,14 +53,14 @@ def swapped(owner: Any, name: str, value: Any) -> Iterator[None]:
 
 @contextmanager
 def edited(changes: tuple[Change, ...]) -> Iterator[None]:
-    """Functions with a part of their text replaced, wherever their module's names reach."""
+    """Replace a part of the text of functions, in every module that imports them."""
     by_place: dict[str, list[tuple[str, str]]] = {}
     for place, old, new in changes:
         by_place.setdefault(place, []).append((old, new))
     with ExitStack() as stack:
         for place, edits in by_place.items():
             module_name, _, path = place.partition(":")
-            module = importlib.import_module(f"dibs.{module_name}")
+            module = importlib.import_module(f"dibs.files.{module_name}")
             owner: Any = module
             *above, name = path.split(".")
             for part in above:

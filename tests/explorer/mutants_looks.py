@@ -1,4 +1,4 @@
-"""Faults in what callers that share no clock conclude from each other's looks."""
+"""Faults in what callers without a shared clock conclude from each other's looks."""
 
 from __future__ import annotations
 
@@ -8,31 +8,35 @@ from .mutant import Mutant, mutant
 MUTANTS: list[Mutant] = [
     mutant(
         "a gap between two looks counts in full",
-        "One step of the clock is a long silence.",
+        "One step of the clock counts as a long time without a beat.",
         looks.UNEQUAL,
         ("looks:counted", "min(fs - top, int(STRIDE * ttl * SECOND))", "fs - top"),
     ),
     mutant(
         "gaps count from the last look, not from the highest",
-        "Hosts whose clocks differ count the same moments again and again.",
+        "Hosts whose clocks differ count the same moments repeatedly.",
         looks.MANY,
-        ("looks:counted", "elif fs > top:", "elif fs <= top:\n            top = fs\n        else:"),
+        (
+            "looks:counted",
+            "elif fs > top:",
+            "elif fs <= top:\n            top = fs\n        else:",
+        ),
     ),
     mutant(
         "0.8 ttl of the board's clock is enough",
-        "Two steps are worth most of it.",
+        "Two clock steps supply most of it.",
         looks.UNEQUAL,
         ("looks:patience", "SHARED * ttl", "0.8 * ttl"),
     ),
     mutant(
         "1.3 ttl of the board's clock is enough",
-        "Two steps and unequal clocks are worth more than half of it.",
+        "Two clock steps and unequal clocks supply more than half of it.",
         looks.UNEQUAL,
         ("looks:patience", "SHARED * ttl", "1.3 * ttl"),
     ),
     mutant(
-        "after a step back the count goes on",
-        "What was written late is counted again.",
+        "the count continues after a step back",
+        "A look that was written late counts again.",
         looks.BELATED,
         (
             "looks:counted",
@@ -42,28 +46,28 @@ MUTANTS: list[Mutant] = [
     ),
     mutant(
         "a boot clock counts alone",
-        "A clone's shows another time.",
+        "A clone's boot clock shows another time.",
         looks.CLONES,
         ("looks:watched", "min(boot, fs)", "boot"),
         ("looks:watched", "if abs(boot - fs) <= apart", "if boot"),
     ),
     mutant(
-        "the smaller of both clocks counts, however far apart they are",
+        "the smaller of both clocks counts at any distance",
         "A clone's boot clock shows another time, and the board's is set.",
         looks.CLONES,
         ("looks:watched", "if abs(boot - fs) <= apart", "if boot"),
     ),
     mutant(
-        "for one boot the board's clock counts alone",
+        "the board's clock counts alone within one boot",
         "It is set forward between two looks.",
         looks.ONE_BOOT,
         ("looks:watched", "min(boot, fs)", "fs"),
         ("looks:watched", "if abs(boot - fs) <= apart", "if boot"),
     ),
     mutant(
-        "looks at another heartbeat count",
-        "A holder that was silent once, and beat since, is reaped.",
-        looks.BEATEN,
+        "looks from before a heartbeat count",
+        "A holder that was once stale, and beat since, is reaped.",
+        looks.RETURNED,
         ("looks:Looks.patience", "if look.pulse == pulse", "if look.fs"),
     ),
 ]

@@ -1,4 +1,4 @@
-"""Faults in what `check --repair` concludes while others go on working."""
+"""Faults in what `check --repair` concludes while others work."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ _REPEAT = 'repeat(store, write, [f"{FREE_FOLDER}/{sub}" for sub in store.ended(F
 
 MUTANTS: list[Mutant] = [
     mutant(
-        "one listing says which ids were used",
-        "A task that is requeued meanwhile is in neither folder, and its id is added again.",
+        "the used ids come from one listing",
+        "A task requeued during the listing is in neither folder, and its id is added again.",
         (repair.REQUEUED, repair.CLAIMED),
         ("checkup_ids:_write_known", _REPEAT, "write()"),
     ),
     mutant(
-        "what waits in `new/` counts as unused",
-        "Its adder publishes it after the scans, and its id is added again.",
+        "drafts in `new/` count as unused",
+        "The adder publishes its draft after the scans, and the id is added again.",
         repair.PUBLISHED,
         ("checkup_ids:_unwritten", "store.ended(NEW) if offered else ()", "()"),
     ),
     mutant(
-        "a heartbeat lock is removed where it is",
-        "A worker claimed its task and beat after the look: the beat is lost with it.",
+        "a heartbeat lock is removed in place",
+        "A worker claimed its task and beat after the check: the beat is lost with the lock.",
         repair.CLEARED,
         (
             "checkup:_clear_lock",
-            "if before is None or not store.move(name, aside):",
+            "if before is None or not moves.move(store, name, aside):",
             "if before is None or store.drop(name):",
         ),
     ),
     mutant(
-        "a heartbeat lock that was set aside is not compared",
-        "A worker beat between the look and the rename.",
+        "a heartbeat lock that was moved aside is not compared",
+        "A worker beat between the check and the rename.",
         repair.CLEARED,
         (
             "checkup:_clear_lock",
@@ -47,8 +47,12 @@ MUTANTS: list[Mutant] = [
     ),
     mutant(
         "a heartbeat lock is put back over a beat",
-        "The worker wrote a new one since, and looks silent by the old one's time.",
+        "The worker wrote a new one meanwhile, and looks stale by the old one's time.",
         repair.CLEARED,
-        ("checkup:_clear_lock", "store.move(aside, name, keep=True)", "store.move(aside, name)"),
+        (
+            "checkup:_clear_lock",
+            "moves.move(store, aside, name, keep=True)",
+            "moves.move(store, aside, name)",
+        ),
     ),
 ]

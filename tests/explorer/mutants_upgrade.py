@@ -12,7 +12,7 @@ _BLAME = (
 MUTANTS: list[Mutant] = [
     mutant(
         "an upgrade removes the records",
-        "A claim that is made meanwhile lives by the board's ttl, and its owner by its own.",
+        "A claim made meanwhile lasts for the board's ttl, while its owner counts on its own.",
         upgrade.WORKED,
         (
             "upgrading:_move_records",
@@ -21,20 +21,24 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     mutant(
-        "the folder of the records goes with what came meanwhile",
-        "A record is written after the listing, and is where nobody looks.",
+        "the folder of the records is removed with new records",
+        "A record is written after the listing, in a folder that is not read any more.",
         upgrade.WORKED,
         ("upgrading:_set_mark", "port.rmdir(MARK)", "port.rename(MARK, '.dibs/before')"),
     ),
     mutant(
-        "an upgrade is through though the folder is there again",
-        "A program of format 1 made it in between: records are in two places.",
+        "an upgrade succeeds though the folder exists again",
+        "A program of format 1 made it again: records are in two places.",
         upgrade.WORKED,
-        ("upgrading:_set_mark", 'port.stat(MARK).regular else "there again"', 'MARK else ""'),
+        (
+            "upgrading:_set_mark",
+            'port.stat(MARK).regular else "the folder exists again"',
+            'MARK else ""',
+        ),
     ),
     mutant(
-        "what went meanwhile ends the upgrade as if none were needed",
-        "A lock was acquired, or another upgrade had moved it.",
+        "a file that disappears ends the upgrade as if none were needed",
+        "A lock was acquired, or another upgrade moved it.",
         upgrade.LOCKED,
         ("upgrading:_move_locks", "suppress(FileNotFoundError)", "suppress(FileExistsError)"),
         (
@@ -45,7 +49,7 @@ MUTANTS: list[Mutant] = [
     ),
     mutant(
         "an upgrade moves a lock without its fence",
-        "The next to acquire it gets a fence that was granted before.",
+        "The next holder gets a fence that was granted before.",
         upgrade.LOCKED,
         ("upgrading:_move_locks", "task.stamp, FREE), keep", "names.Stamp(), FREE), keep"),
     ),

@@ -1,4 +1,4 @@
-"""One state of a scenario, and what can happen next in it."""
+"""One state of a scenario, and what can happen next."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ _CAN_LAND = frozenset(("rename", "link", "unlink", "rmdir", "touch"))
 
 
 class Reading(NamedTuple):
-    """A listing that has begun: what changed since may or may not be in it."""
+    """A listing in progress: it may or may not contain later changes."""
 
     at: int
     changed: frozenset[str]
 
 
 class Position:
-    """Everything that a search must save and bring back, and the choices that it has there."""
+    """The state that a search saves and restores, and the choices in it."""
 
     def __init__(self, scenario: Scenario, *, sleeps: bool = False) -> None:
         self.scenario = scenario
@@ -92,7 +92,7 @@ class Position:
         self.struck = 0
         self.over = False
         self.withheld = False
-        """Something was left out of `options` for want of room."""
+        """Whether `options` left out choices that cost too much."""
         self.trail: list[tuple[Choice, Any, Any]] = []
         self._fresh: tuple[tuple[str, Any], ...] = ()
 
@@ -134,7 +134,10 @@ class Position:
         del self.trail[length:]
 
     def key(self, ordered: bool, bounded: bool) -> int:
-        """Equal for states with one future; more is in it where preemptions cost or run out."""
+        """A key that is equal for states with the same future.
+
+        It holds more where preemptions cost or are limited.
+        """
         world = self.world
         extra = (world.open, world.made) if world.reuses_inodes else None
         return hash(
@@ -179,7 +182,7 @@ class Position:
     # -- what can happen ---------------------------------------------------------------------
 
     def options(self, room: int = ANY, preemptions: int = ANY) -> list[Choice]:
-        """Every choice here that costs at most `room`, the one that goes straight on first."""
+        """Every choice here that costs at most `room`; to continue without a switch comes first."""
         nodes, cur = self.nodes, self.cur
         everyone = room >= ANY and preemptions >= ANY
         active = [i for i in self._orders[cur] if nodes[i].call is not None]
@@ -220,12 +223,12 @@ class Position:
         return found
 
     def _strikes(self, found: list[Choice], i: int, pre: int, everyone: bool) -> None:
-        """The faults that can meet an actor's next call."""
+        """Add the faults that can strike an actor's next call."""
         if self.struck >= self._total:
             return
         left, actor, stage = self.left, self.actors[i], self.stages[i]
-        # Nobody sees a crash, so one that comes later is one that came at once: where the order
-        # counts it is only offered to the actor that has just run.
+        # No one sees a crash, so a later crash is the same as one now. Where the order counts,
+        # only the actor that has just run can crash.
         if left[CRASHES] and actor.mortal and (everyone or self.cur in (i, -1)):
             found.append(Choice(CRASH, i, None, pre))
         if type(stage) is Half:
@@ -252,14 +255,14 @@ class Position:
         return self.nodes[who].flavor == SLEEP
 
     def straight(self, who: int) -> Choice:
-        """The choice that lets somebody go on."""
+        """The choice that lets an actor continue."""
         cur = self.cur
         awake = cur >= 0 and self.nodes[cur].call is not None and not self.napping(cur)
         return self._runs[awake and who != cur][who]
 
 
 def _torn(now: tuple[str, ...], changed: frozenset[str]) -> list[tuple[str, ...]]:
-    """The other listings that readdir may give while these names change."""
+    """The other listings that readdir may return while these names change."""
     steady = [name for name in now if name not in changed]
     unsure = sorted(changed)
     if len(unsure) > 3:

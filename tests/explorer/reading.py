@@ -1,11 +1,11 @@
-"""What the law reads in a path: the grammar of names, and nothing else of the shipped code."""
+"""What the invariants read in a path: the grammar of names, nothing else of the shipped code."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
 
-from dibs import names
+from dibs.model import names
 
 read = lru_cache(maxsize=65536)(names.read_any)
 
@@ -20,10 +20,10 @@ def holds_payload(path: str) -> bool:
 
 def is_plain(path: str) -> bool:
     task = read(path)
-    return task is not None and task.plain
+    return task is not None and task.is_shell_claim
 
 
 def taken(path: str, files: Mapping[str, int]) -> bool:
-    """A plain claim that somebody holds by its name alone, its lock being where it was."""
+    """Whether a plain claim is held by its name alone, while its lock is still in place."""
     task = read(path)
-    return task is not None and task.take and f".dibs/aside/{task.stem}" not in files
+    return task is not None and task.is_takeover and f".dibs/aside/{task.stem}" not in files

@@ -1,4 +1,4 @@
-"""Runs scenarios and mutants over a few processes, and says what was explored."""
+"""Runs scenarios and mutants in a few processes, and prints what was explored."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from .scenarios import SCENARIOS
 SECONDS = 120.0
 FULL_SECONDS = 1800.0
 _FOR_MUTANTS = 0.4
-"""The most that mutants may take of the time; what they leave goes to the scenarios."""
-_LEAST = 20.0
-"""Seconds of a processor that each mutant may take, however busy the machine is."""
+"""The share of the time that mutants may use; the rest goes to the scenarios."""
+_LEAST = 60.0
+"""The processor seconds that each mutant may use, however busy the machine is."""
 _FOR_ALL = 0.6
-"""The part of its time that a merging search has before walks take over."""
+"""The share of its time that a merging search has before random walks take over."""
 
 T = TypeVar("T")
 
 
 @dataclass
 class Explored:
-    """What became of one scenario."""
+    """The result of one scenario."""
 
     name: str
     mode: str
@@ -47,18 +47,18 @@ class Explored:
             word = "repeated" if self.mode == "random" else "merged"
             text += f", {done.merged:,} {word}"
         if done.covers > done.schedules:
-            text += f", standing for {_large(done.covers)}"
+            text += f", covering {_large(done.covers)}"
         if done.cut:
             text += f", {done.cut:,} cut"
         if done.walked:
-            text += f", {done.walked:,} walks besides"
+            text += f", {done.walked:,} extra walks"
         text += f", {done.steps:,} steps, {done.seconds:.1f} s"
         return text + (", exhausted" if done.exhausted else "")
 
 
 @dataclass
 class Tried:
-    """What became of one mutant."""
+    """The result of one mutant."""
 
     name: str
     by: str
@@ -77,10 +77,12 @@ class Tried:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command; 1 where an invariant broke or a mutant was not caught."""
+    """Run the command; returns 1 if an invariant broke or a mutant was not caught."""
     parser = argparse.ArgumentParser(prog="python -m tests.explorer", description=__doc__)
-    parser.add_argument("--seconds", type=float, help="how long in all")
-    parser.add_argument("--full", action="store_true", help=f"{FULL_SECONDS:g} s, not {SECONDS:g}")
+    parser.add_argument("--seconds", type=float, help="total time in seconds")
+    parser.add_argument(
+        "--full", action="store_true", help=f"run for {FULL_SECONDS:g} s (default: {SECONDS:g})"
+    )
     parser.add_argument("--scenario", action="append", default=[], metavar="NAME")
     parser.add_argument("--mutant", action="append", default=[], metavar="NAME")
     parser.add_argument("--jobs", type=int, default=2)
@@ -91,15 +93,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     scenarios = [s.name for s in SCENARIOS if every or _chosen(s.name, args.scenario)]
     mutants = [m.name for m in MUTANTS if every or _chosen(m.name, args.mutant)]
     if not scenarios and not mutants:
-        parser.error("no scenario and no mutant has such a name")
-    # The ones that end by themselves go first, so that what they leave goes to the walks.
+        parser.error("no scenario or mutant has this name")
+    # Searches that end come first, so that the time they leave goes to the walks.
     random = {s.name for s in SCENARIOS if s.mode == "random"}
     scenarios.sort(key=lambda name: name in random)
-    return _run(scenarios, mutants, seconds, args.jobs, args.seed, tell=bool(args.mutant))
+    return _run(scenarios, mutants, seconds, args.jobs, args.seed, verbose=bool(args.mutant))
 
 
 def _run(
-    scenarios: list[str], mutants: list[str], seconds: float, jobs: int, seed: int, *, tell: bool
+    scenarios: list[str], mutants: list[str], seconds: float, jobs: int, seed: int, *, verbose: bool
 ) -> int:
     began = time.monotonic()
     share = _FOR_MUTANTS if scenarios else 1.0
@@ -110,7 +112,7 @@ def _run(
         def tried(result: Tried) -> None:
             nonlocal caught
             caught += bool(result.by)
-            print(result.line(), *([result.story] if tell else []), sep="\n", flush=True)
+            print(result.line(), *([result.story] if verbose else []), sep="\n", flush=True)
 
         def explored(result: Explored) -> None:
             nonlocal schedules, violations
@@ -141,7 +143,7 @@ def _share_out(
     report: Callable[[T], None],
     least: float = 1.0,
 ) -> None:
-    """Each gets an even share of the time that is left when its turn comes."""
+    """Give each name an equal share of the time that is left when its turn comes."""
     waiting = names.copy()
     running: set[Future[T]] = set()
     while waiting or running:
@@ -155,7 +157,7 @@ def _share_out(
 
 
 def explore(name: str, seconds: float, seed: int) -> Explored:
-    """One scenario, in the way that it asks for."""
+    """Explore one scenario in its own mode."""
     scenario = _named(name)
     try:
         if scenario.mode == "random":
@@ -164,7 +166,7 @@ def explore(name: str, seconds: float, seed: int) -> Explored:
             figures = engine.explore(scenario, seconds=seconds)
         else:
             figures = engine.explore(scenario, seconds=seconds * _FOR_ALL)
-            if not figures.exhausted:  # depth first, the early turns come last: look there too
+            if not figures.exhausted:  # depth first tries early turns last: walk there too
                 left = seconds - figures.seconds
                 figures.walked = engine.walk(scenario, seed=seed, seconds=left).schedules
     except Violation as found:
@@ -173,7 +175,7 @@ def explore(name: str, seconds: float, seed: int) -> Explored:
 
 
 def try_mutant(name: str, seconds: float, seed: int) -> Tried:
-    """One mutant, against the scenarios that should catch it."""
+    """Run one mutant against the scenarios that should catch it."""
     mutant = next(m for m in MUTANTS if m.name == name)
     began = time.process_time()
     with mutant.patched():
@@ -183,7 +185,7 @@ def try_mutant(name: str, seconds: float, seed: int) -> Tried:
                 found = engine.hunt(
                     _named(by), seconds=left / (len(mutant.caught_by) - n), seed=seed
                 )
-            except Violation as at_once:  # before anybody's first step
+            except Violation as at_once:  # before the first step
                 found = at_once
             if found is not None:
                 took = time.process_time() - began
@@ -200,7 +202,7 @@ def _chosen(name: str, wanted: list[str]) -> bool:
 
 
 def _settle_in() -> None:
-    """Remembered behaviour lives long and holds no garbage: collecting it is time lost."""
+    """Keep the collector away from the cached behaviour, which lives long and has no garbage."""
     gc.freeze()
     gc.set_threshold(200_000, 50, 100)
 

@@ -1,4 +1,4 @@
-"""What a scenario is, and what its checks are given.
+"""Defines a scenario, and what its checks can see.
 
     def build(world: SimWorld) -> list[Actor]:
         world.folders("done", ".dibs/records")
@@ -16,10 +16,10 @@
 
     SCENARIO = Scenario("two claims", build, check, final, Faults(crashes=1, lost=1))
 
-Three rules keep the search sound. An actor's `run` is called many times over, so it makes its own
-objects and shares nothing with other actors except through the port. Whatever it does follows
-from the answers it got: chance and time come from the port. A check looks at the world, at
-`history`'s memory and fresh notes, and keeps nothing of its own.
+Three rules keep the search sound. An actor's `run` is called many times, so it makes its own
+objects and shares nothing with other actors except through the port. What it does depends only on
+the answers it got: chance and time come from the port too. A check reads only the world and
+`history`, and keeps no state outside of them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ RUN, LOSE, FAIL, DELAY, CRASH, LAND, ADVANCE, STEP, END = range(9)
 
 
 class Choice(NamedTuple):
-    """What the scheduler did: enough to do it again."""
+    """What the scheduler did, with enough data to repeat it."""
 
     kind: int
     who: int
@@ -66,43 +66,43 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Somebody who acts on the directory: one process."""
+    """A process that acts on the directory."""
 
     name: str
     run: Callable[[SimPort], object]
     host: str = "h1"
     """Actors of one host share its boot-time clock and its `st_dev`."""
     mortal: bool = True
-    """A crash can strike it."""
+    """Whether it can crash."""
 
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """How much may go wrong in one run; each is a number of times."""
+    """How often each fault may happen in one run."""
 
     crashes: int = 0
     lost: int = 0
-    """A change that is done and answered with EIO, or ENOENT (EEXIST for a link)."""
+    """Changes that happen and are answered with EIO, or ENOENT (EEXIST for a link)."""
     failed: int = 0
-    """A call that is answered with EIO and does nothing."""
+    """Calls that are answered with EIO and do nothing."""
     late: int = 0
-    """A change that is answered with EIO and lands at any later time, or never."""
+    """Changes that are answered with EIO and land at any later time, or never."""
     torn: int = 0
-    """A listing that misses, doubles or still shows names that changed while it was read."""
+    """Listings that miss, double or still show names that changed while they were read."""
     advances: int = 0
-    """A pause of everybody: time goes on by one of `advance_by`, in seconds."""
+    """Pauses of all actors: time advances by one of `advance_by`, in seconds."""
     advance_by: tuple[float, ...] = ()
     steps: int = 0
-    """Somebody sets the file system's clock, by one of `step_by` seconds; boot clocks stay."""
+    """Steps of the file system's clock, by one of `step_by` seconds; boot clocks do not step."""
     step_by: tuple[float, ...] = ()
     steps_asleep: bool = False
-    """Only while everybody sleeps: many steps, and few places for them."""
+    """Whether the clock steps only while all actors sleep: many steps, in few places."""
     total: int | None = None
-    """A bound on all of these together, advances apart."""
+    """A limit on the sum of all these except advances."""
 
 
 class History:
-    """The part of the past that a check may use; `get` and `set` are part of the state."""
+    """The past that a check may use; what it stores with `set` belongs to the state."""
 
     __slots__ = ("_facts", "_hash", "_results", "_step", "fresh")
 
@@ -112,7 +112,7 @@ class History:
         self._step = step
         self._results = results
         self.fresh: tuple[tuple[str, Any], ...] = ()
-        """What actors noted in this very step: (actor, fact)."""
+        """What actors noted in this step: (actor, fact)."""
 
     @property
     def step(self) -> Step:
@@ -121,7 +121,7 @@ class History:
 
     @property
     def results(self) -> dict[str, Outcome]:
-        """Of the actors that have ended."""
+        """The outcomes of the actors that have ended."""
         return self._results()
 
     def get(self, key: Any, default: Any = None) -> Any:
@@ -160,26 +160,26 @@ class Scenario:
 
     name: str
     build: Callable[[SimWorld], Sequence[Actor]]
-    """Lays out the files and options of a world, and names the actors. Called once."""
+    """Lays out the files and options of a world, and returns the actors. Called once."""
     check: Callable[[SimWorld, History], str | None] = _nothing
-    """After every step that changed, noted or ended something: what is wrong, if anything.
+    """Called after every step that changed, noted or ended something; returns what is wrong.
     A failed `assert` counts too."""
     final: Callable[[SimWorld, History, Mapping[str, Outcome]], str | None] = _nothing
-    """The same, once every actor has ended or crashed."""
+    """The same, after every actor ended or crashed."""
     faults: Faults = field(default_factory=Faults)
     mode: Literal["merge", "bounded", "random"] = "merge"
-    """Every interleaving, equal states merged; every one with at most `preemptions`; or walks."""
+    """All interleavings with equal states merged; those with at most `preemptions`; or walks."""
     preemptions: int = 3
     allowed: tuple[type[BaseException], ...] = (OSError,)
-    """Exceptions that an actor may end with; any other is a violation."""
+    """The exceptions that an actor may end with; any other is a violation."""
     strikes: Callable[[str, Call], bool] | None = None
-    """Which calls (by actor's name) faults may strike; crashes strike anywhere."""
+    """Which calls (by the actor's name) faults may strike; crashes may strike any call."""
     max_steps: int = 500
-    """A run this long is cut, and the scenario never counts as exhausted."""
+    """A run is cut at this length, and the scenario never counts as exhausted."""
 
 
 class Violation(Exception):
-    """An invariant broke; the text is the story that broke it."""
+    """An invariant broke; the text is the trace of the run."""
 
     def __init__(
         self,
@@ -194,10 +194,10 @@ class Violation(Exception):
         self.scenario = scenario
         self.message = message
         self.choices = choices
-        """For `engine.replay`, which does it again."""
+        """The choices, for `engine.replay`."""
         self.trace = trace
         self.cost = cost
-        """Preemptions and faults that it took."""
+        """The number of preemptions and faults in it."""
         self.sleeps = sleeps
 
     def __str__(self) -> str:

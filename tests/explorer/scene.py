@@ -1,15 +1,15 @@
-"""How the real scenarios are put together: a board laid out, actors at desks, and the law."""
+"""Builds the product scenarios: a board, actors at desks, and the invariants."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from dibs.errors import DibsError
+from dibs.model.errors import DibsError
 
 from .actors import SimPort
 from .desk import Desk, Options
-from .invariants import WORKER, Law
+from .invariants import WORKER, Invariants
 from .scenario import Actor, Faults, Scenario
 from .simdisk import SimWorld
 from .simtree import SECOND
@@ -18,7 +18,7 @@ Play = Callable[[Desk], object]
 
 
 class Part(NamedTuple):
-    """One actor: what it does at its desk, where, and what the law lets it do."""
+    """One actor: what it does at its desk, on which host, and what it may do."""
 
     name: str
     play: Play
@@ -44,7 +44,7 @@ def scene(
     litter: Sequence[str] = (),
     **more: Any,
 ) -> Scenario:
-    """A scenario under the law."""
+    """A scenario whose every state is checked against the invariants."""
     options = options or Options()
     hosts = [part.host for part in parts]
 
@@ -55,7 +55,7 @@ def scene(
             for part in parts
         ]
 
-    law = Law(
+    invariants = Invariants(
         {part.name: part.role for part in parts},
         options,
         frozenset(payloads),
@@ -66,9 +66,10 @@ def scene(
         frozenset(parked),
         served,
         tuple(litter),
+        {part.name: part.host for part in parts},
     )
     more.setdefault("allowed", (DibsError, OSError))
-    return Scenario(name, build, law.check, law.final, faults or Faults(), **more)
+    return Scenario(name, build, invariants.check, invariants.final, faults or Faults(), **more)
 
 
 def _at_desk(part: Part, hosts: list[str], options: Options) -> Callable[[SimPort], object]:

@@ -1,11 +1,11 @@
-"""The lives of an id: added, forgotten, added again, by slow and by dying hands."""
+"""The lives of an id: added, forgotten and added again, by slow and by dying processes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from dibs import checkup_ids, forgetting
-from dibs.names import read_any
+from dibs.files import checkup_ids, forgetting, lives
+from dibs.model.names import read_any
 
 from .desk import Desk, Options, board, claimed
 from .invariants import JANITOR, OPERATOR, PLAIN, SHELL
@@ -51,11 +51,11 @@ def _purges(desk: Desk) -> None:
 
 
 def _after(desk: Desk, first: Callable[[Desk], str]) -> str:
-    """Adds the id once there was time for others to have claimed it."""
-    told = first(desk)
-    if told == "done":
+    """Add the id after others had time to claim it."""
+    result = first(desk)
+    if result == "done":
         desk.add("t", b"two")
-    return told
+    return result
 
 
 ONE, TWO = Part("pam", adds(b"one")), Part("pat", adds(b"two"))
@@ -94,7 +94,7 @@ SLOW_OFFERED = scene(
 
 
 def _stray(world: SimWorld) -> None:
-    """A producer died before its nonce was in `known/`; another one's task is there."""
+    """A producer died before its nonce was in `known/`; the task of another exists."""
     board(world, "t.available")
     world.put(".dibs/known/t.0", b"00000000BB f0\n")
     world.put(".dibs/new/t.task.00000000AA", b"stray", age=5000)
@@ -125,6 +125,55 @@ HALF = scene(
 )
 
 
+def _interrupted(world: SimWorld) -> None:
+    """A producer has just died, or is slow, after its nonce was in `known/`."""
+    board(world)
+    world.put(".dibs/known/t.0", b"00000000AA f0\n")
+    world.put(".dibs/new/t.task.00000000AA", b"one")
+
+
+INTERRUPTED = scene(
+    "an interrupted add, the same id again, a worker and a janitor",
+    _interrupted,
+    [TWO, Part("ann", lambda desk: str(desk.claim())), Part("jan", Desk.reap, JANITOR)],
+    Faults(lost=1, crashes=1, late=1, total=1),
+    mode="bounded",
+    preemptions=2,
+)
+
+
+def _slow_to_publish(desk: Desk) -> str:
+    """Publish what was laid out, as its adder does that was only slow."""
+    lives.publish(desk.store, ".dibs/new/t.task.00000000AA", "t.available")
+    return works(desk)
+
+
+HELPED = scene(
+    "a slow producer whose task another one publishes, and workers",
+    _interrupted,
+    [Part("pam", _slow_to_publish), TWO, Part("ann", works)],
+    Faults(lost=1, crashes=1, late=1, total=1),
+    mode="bounded",
+    preemptions=2,
+)
+
+
+def _copied_draft(world: SimWorld) -> None:
+    """`.dibs` was restored from a copy that was made while the task was being added."""
+    _interrupted(world)
+    world.put(f"{MINE}.claimed", b"two")
+
+
+COPIED_DRAFT = scene(
+    "an older copy of a payload that was published since, and a worker",
+    _copied_draft,
+    [Part("jan", Desk.reap, JANITOR), Part("bob", works)],
+    payloads=(b"one", b"two"),
+    doubled=("t",),
+    litter=(".dibs/new/t.",),
+)
+
+
 def _quiet(world: SimWorld) -> None:
     empty(world)
     world.elapsed += 10 * SECOND
@@ -148,7 +197,7 @@ FORGET = Part("fay", Desk.forget, OPERATOR)
 
 
 def _next_life(desk: Desk) -> str:
-    """Whoever cleans up: purge, forget, add again."""
+    """Purge, forget and add again, as an operator who cleans up."""
     _purges(desk)
     desk.forget()
     desk.add("t", b"one")
@@ -172,7 +221,7 @@ FORGETS = scene(
     preemptions=2,
 )
 FORGET_ADDED = scene(
-    "a forget while it is being added",
+    "an id is forgotten while it is added",
     _quiet,
     [ONE, FORGET, TWO],
     Faults(crashes=1),
@@ -182,14 +231,14 @@ FORGET_ADDED = scene(
 
 
 def _takes(desk: Desk) -> None:
-    """A shell that offers the id, claims it and finishes it."""
+    """Add the id as a shell, claim it and finish it."""
     _offers(desk)
     desk.port.rename("t.available", "t.claimed")
     desk.port.unlink("t.claimed")
 
 
 OFFERED_FIRST = scene(
-    "a shell offers and finishes the id that is being added, and a janitor",
+    "a shell adds and finishes the id that a producer adds, and a janitor",
     _staged,
     [ONE, Part("sue", _takes, SHELL), DRAFTS],
     Faults(advances=1, advance_by=(3700.0,), lost=1, total=1),
@@ -199,7 +248,7 @@ OFFERED_FIRST = scene(
     mode="bounded",
 )
 RACE_SHELL = scene(
-    "a shell offers the id that is being added",
+    "a shell adds the id that a producer adds",
     _staged,
     [ONE, Part("sue", _offers, SHELL), Part("ann", works), Part("bob", works)],
     payloads=(b"two",),
@@ -216,7 +265,7 @@ def _plain_holds(world: SimWorld) -> None:
 
 
 SHADOW = scene(
-    "a plain claim of the id that is being added",
+    "a plain claim of the id that a producer adds",
     _plain_holds,
     [
         TWO,
@@ -231,7 +280,7 @@ SHADOW = scene(
 
 
 def _edits(desk: Desk) -> None:
-    """An editor writes a new file and renames it over the old one."""
+    """Edit as an editor that writes a new file and renames it over the old one."""
     desk.port.create("stage/new", b"new")
     if "t.available" in desk.port.names(""):
         desk.port.rename("stage/new", "t.available")
@@ -264,7 +313,7 @@ def _lost(world: SimWorld) -> None:
 
 
 LOST = scene(
-    "`.dibs` is lost beside a claim, and its id is added",
+    "`.dibs` is lost beside a claim, and the id is added",
     _lost,
     [Part("ann", holder(Desk.done)), TWO],
     Faults(crashes=1, lost=1, total=1),
@@ -275,14 +324,14 @@ LOST = scene(
 
 
 def _made_again(world: SimWorld) -> None:
-    """Somebody has come to the board since, and it is not known which ids were used."""
+    """A program has opened the board since, and the used ids are unknown."""
     board(world)
     world.put(f"{MINE}.claimed", b"one")
     world.put(".dibs/known/lost", b"")
 
 
 LOST_MENDED = scene(
-    "what was lost is found out while a worker ends and the id is added",
+    "the used ids are recovered while a worker ends and the id is added",
     _made_again,
     [Part("ann", holder(Desk.done)), Part("jan", Desk.write_known, JANITOR), TWO],
     Faults(crashes=1),
@@ -292,20 +341,20 @@ LOST_MENDED = scene(
 
 
 def _older(world: SimWorld) -> None:
-    """An older copy of `.dibs` was put back: it knows nothing of the claim."""
+    """An older copy of `.dibs` was restored: it does not contain the claim."""
     board(world)
     world.put(f"{MINE}.claimed", b"one")
 
 
 def _looks_first(desk: Desk) -> str:
-    """Whoever opens a board whose `known/` was copied looks before its first step."""
+    """Open a board whose `known/` was copied: the open checks it before its first step."""
     checkup_ids.note_copied(desk.store)
     desk.add("t", b"two")
     return works(desk)
 
 
 OLDER = scene(
-    "an older copy of `.dibs` is put back, and an id that it does not know is added",
+    "an older copy of `.dibs` is restored, and an id that it does not contain is added",
     _older,
     [
         Part("ann", holder(Desk.done)),
@@ -319,7 +368,7 @@ OLDER = scene(
 
 
 def _endless(world: SimWorld) -> None:
-    """The second life is claimed; that the first was purged at 1 is all that is left of it."""
+    """The second life is claimed; of the first only its purge at fence 1 is recorded."""
     board(world)
     world.put(".dibs/known/t.0", b"00000000CC f0\n")
     world.put(".dibs/known/t.1", b"00000000DD f2\n")
@@ -327,8 +376,8 @@ def _endless(world: SimWorld) -> None:
     claimed(world, HELD)
 
 
-def _ends_by_hand(desk: Desk) -> str:
-    """Somebody removes a claim, forgets its id and adds it again."""
+def _removes_by_hand(desk: Desk) -> str:
+    """Remove a claim by hand, forget its id and add it again."""
     desk.port.unlink(f"{HELD}.claimed")
     desk.forget()
     desk.add("t", b"two")
@@ -337,9 +386,9 @@ def _ends_by_hand(desk: Desk) -> str:
 
 HELD = "t.f4.zoe-00000000C1"
 ENDLESS = scene(
-    "an id is forgotten where `gone/` was lost",
+    "an id is forgotten after `gone/` was lost",
     _endless,
-    [Part("op", _ends_by_hand, SHELL), FORGET, Part("ann", works)],
+    [Part("op", _removes_by_hand, SHELL), FORGET, Part("ann", works)],
     Faults(crashes=1),
     mode="bounded",
     preemptions=1,
@@ -348,12 +397,12 @@ ENDLESS = scene(
 
 
 def _strange(world: SimWorld) -> None:
-    """A name whose id has no entry: it was lost, or the name came from another board."""
+    """A name whose id has no entry: the entry was lost, or the name came from another board."""
     board(world, "t.f3.available")
 
 
 STRANGE = scene(
-    "a waiting name that is not known, and a producer who comes later",
+    "an available task without an entry, and a later producer",
     _strange,
     [Part("ann", lambda desk: _after(desk, works)), Part("bob", works)],
     Faults(crashes=1, lost=1, total=1),
@@ -381,5 +430,6 @@ SCENARIOS = [
     *(OLDER, ENDLESS, STRANGE, LATER_LIFE),
     *(LOST, LOST_MENDED),
     *(TWINS, SLOW, SLOW_OFFERED, STRAY, SHADOW, EDITOR),
+    *(INTERRUPTED, HELPED, COPIED_DRAFT),
     *(TWINS_AND_WORKER, HALF, LIVES, FORGETS, FORGET_ADDED, RACE_SHELL, OFFERED_FIRST),
 ]

@@ -1,4 +1,4 @@
-"""Workers and reapers over one or two ids."""
+"""Workers and reapers on one or two ids."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def stale(world: SimWorld) -> None:
 
 
 def works(desk: Desk, owner: str = "") -> str:
-    """Takes what is there and commits it."""
+    """Claim the next task and finish it."""
     claim = desk.grab(owner=owner)
     if claim is None:
         return "nothing"
@@ -39,7 +39,7 @@ def works(desk: Desk, owner: str = "") -> str:
 
 
 def beats(desk: Desk) -> str:
-    """Takes, beats, commits."""
+    """Claim, beat, finish."""
     claim = desk.grab()
     if claim is None:
         return "nothing"
@@ -48,8 +48,8 @@ def beats(desk: Desk) -> str:
     return "done"
 
 
-def whole(desk: Desk) -> str:
-    """The whole verb, with its own sweep."""
+def claims(desk: Desk) -> str:
+    """The complete verb, with its own sweep."""
     claim = desk.claim()
     if claim is None:
         return "nothing"
@@ -58,7 +58,7 @@ def whole(desk: Desk) -> str:
 
 
 def holder(*verbs: Callable[..., None], stem: str = MINE, ttl: float = 10) -> Callable[[Desk], str]:
-    """Somebody who has just claimed, and what it does then."""
+    """A worker that has just claimed, and what it does then."""
 
     def play(desk: Desk) -> str:
         claim = desk.holds(stem, ttl)
@@ -70,7 +70,7 @@ def holder(*verbs: Callable[..., None], stem: str = MINE, ttl: float = 10) -> Ca
 
 
 def renames(_: str, call: Call) -> bool:
-    """Faults strike at the calls that decide, and at the looks that follow them."""
+    """Let faults strike the calls that decide, and the looks that follow them."""
     return bool(call[0] == "rename")
 
 
@@ -84,7 +84,7 @@ PAIR = scene(
 TRIO = scene(
     "three workers and a reaper",
     one,
-    [Part("ann", works), Part("bob", beats), Part("cyd", whole), REAPER],
+    [Part("ann", works), Part("bob", beats), Part("cyd", claims), REAPER],
     Faults(crashes=1, lost=1, late=1, failed=1, total=2, advances=2, advance_by=(9.0, 11.0)),
     mode="random",
 )
@@ -134,7 +134,7 @@ def _old(world: SimWorld) -> None:
 
 
 FRESH = scene(
-    "a claim of a task that lay for long",
+    "a claim of a task that was available for long",
     _old,
     [Part("ann", works), REAPER],
     Faults(advances=1, advance_by=(9.0, 11.0), crashes=1),
@@ -152,13 +152,13 @@ SETTLED = "done/" + MINE
 
 
 def _requeues(desk: Desk) -> None:
-    from dibs import acts
+    from dibs.files import acts
 
     desk.act(acts.requeue, SETTLED)
 
 
 COMMIT = scene(
-    "a commit whose answer is lost",
+    "a commit whose reply is lost",
     held,
     [Part("ann", holder(Desk.done)), REAPER, Part("op", _requeues, OPERATOR)],
     Faults(lost=1, late=1, failed=1, total=2, advances=1, advance_by=(11.0,)),
@@ -166,12 +166,12 @@ COMMIT = scene(
 
 
 def _folder(desk: Desk) -> None:
-    """Somebody who knows the claim's name puts a folder where its commit would be."""
+    """Put a folder where the commit of a claim goes, as someone who knows the claim's name."""
     desk.port.mkdir(SETTLED)
 
 
 def _second_name(desk: Desk) -> None:
-    """The same with what a rename to it leaves where it is, and answers well."""
+    """The same with a second name of the file: a rename to it does nothing and reports success."""
     desk.port.link(f"{MINE}.claimed", SETTLED)
 
 
@@ -190,13 +190,13 @@ def _another(desk: Desk) -> None:
 
 
 def _empty(world: SimWorld) -> None:
-    """What a shell doubles is no payload that the law counts."""
+    """An empty payload: the checks do not count what a shell doubles."""
     board(world)
     claimed(world, MINE, payload=b"")
 
 
 TWINS = scene(
-    "a claim has the name of its commit as well, or another file has",
+    "the claim or another file also has the name of the commit",
     _empty,
     [
         Part("ann", holder(Desk.done)),
@@ -235,7 +235,7 @@ def _copies(desk: Desk) -> None:
 
 
 IN_THE_WAY = scene(
-    "giving back to a name that is taken",
+    "requeueing to a name that exists",
     _in_the_way,
     [Part("ann", holder(Desk.release)), REAPER, Part("sue", _copies, SHELL)],
     Faults(advances=1, advance_by=(11.0,), lost=1),
@@ -296,7 +296,7 @@ def _dies(desk: Desk) -> None:
 
 
 def _follows(desk: Desk) -> None:
-    """Another process gets the number."""
+    """End, and let another process get the number."""
     desk.port.create("proc/h1-7", b"2")
 
 
@@ -315,7 +315,7 @@ DEAD = scene(
 DOUBLE = scene(
     "two names of one id",
     lambda world: board(world, "t.available", "t.f3.available"),
-    [Part("ann", works), Part("bob", whole), Part("jan", Desk.repair, JANITOR)],
+    [Part("ann", works), Part("bob", claims), Part("jan", Desk.repair, JANITOR)],
     Faults(crashes=1),
     payloads=(b"one", b"one-1"),
     doubled=("t",),

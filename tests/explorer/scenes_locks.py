@@ -1,11 +1,13 @@
-"""Named locks: the first acquire, one owner text, no attempts."""
+"""Locks: the first acquire, one owner text, no attempts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from dibs import locks, names
-from dibs.errors import Exists, Held
+from dibs.files import locks
+from dibs.model import names
+from dibs.model.errors import Exists, Held
+from dibs.model.task import FREE, Stamp
 
 from .desk import SETTINGS, Desk, Options, board, claimed
 from .scenario import Faults
@@ -15,7 +17,7 @@ from .scenes_claims import REAPER
 from .simdisk import SimWorld
 
 LEASE = "l.f9.ann-00000000A1"
-FREE = names.waiting_name("l", names.Stamp(), names.FREE)
+FREE_NAME = names.unclaimed_name("l", Stamp(), FREE)
 
 KNOWN, KNOWN_TEXT = ".dibs/known/l.0", b"00000000AA f0\n"
 
@@ -39,7 +41,7 @@ def _free(world: SimWorld) -> None:
     board(world)
     world.put(KNOWN, KNOWN_TEXT)
     world.folders(names.free_folder("l"))
-    world.put(FREE, b"")
+    world.put(FREE_NAME, b"")
     world.put("proc/h1-7", b"1")
     world.put("proc/h1-8", b"1")
 
@@ -57,30 +59,30 @@ def _leased(world: SimWorld) -> None:
 
 
 def _known(world: SimWorld) -> None:
-    """A lock that was made long ago and is held; where it lay while it was free is gone."""
+    """A held lock that was made long ago; its name while it was free is gone."""
     board(world)
     world.put(KNOWN, KNOWN_TEXT)
     claimed(world, LEASE, payload=b"", word="held")
 
 
 def _unrecorded(world: SimWorld) -> None:
-    """Its holder died between the rename and the record: only the board's own listing has it."""
+    """Its holder died between the rename and the record: only a listing of the board shows it."""
     board(world)
     world.put(KNOWN, KNOWN_TEXT)
     world.put(f"{LEASE}.held", b"", age=100)
 
 
 def _copied(world: SimWorld) -> None:
-    """A free name that was made by hand beside a holder."""
+    """A free name that a person made beside a holder."""
     _known(world)
     world.folders(names.free_folder("l"))
-    world.put(names.waiting_name("l", names.Stamp(10), names.FREE), b"")
+    world.put(names.unclaimed_name("l", Stamp(10), FREE), b"")
 
 
 def _copies(world: SimWorld) -> None:
     """A free lock and an older copy of its name."""
     _free(world)
-    world.put(names.waiting_name("l", names.Stamp(3), names.FREE), b"")
+    world.put(names.unclaimed_name("l", Stamp(3), FREE), b"")
 
 
 def _releases(desk: Desk) -> None:
@@ -88,13 +90,13 @@ def _releases(desk: Desk) -> None:
 
 
 def _again(desk: Desk) -> str:
-    """Twice, so that a second life would show by its fence."""
+    """Acquire twice: a second life would show by its fence."""
     acquires()(desk)
     return acquires()(desk)
 
 
 FIRST = scene(
-    "two acquire a lock that nobody ever had",
+    "two acquire a lock for the first time",
     _nothing,
     [Part("ann", acquires()), Part("bob", acquires())],
     Faults(crashes=1, lost=1, total=1),
@@ -103,7 +105,7 @@ FIRST = scene(
     mode="bounded",
 )
 FIRST_THREE = scene(
-    "three acquire a lock that nobody ever had",
+    "three acquire a lock for the first time",
     _nothing,
     [
         Part("ann", acquires()),
@@ -139,7 +141,7 @@ SAME_TEXT = scene(
     mode="bounded",
 )
 LIMIT = scene(
-    "a lock that expires again and again",
+    "a lock that expires repeatedly",
     _leased,
     [REAPER, Part("bob", acquires(release=False)), REAPER._replace(name="jun")],
     Faults(advances=1, advance_by=(11.0,), lost=1),
@@ -175,7 +177,7 @@ RELEASED_UNRECORDED = scene(
     mode="bounded",
 )
 TURNS = scene(
-    "a lock goes from hand to hand",
+    "a lock passes from holder to holder",
     _nothing,
     [Part("ann", _again), Part("bob", _again)],
     payloads=(),

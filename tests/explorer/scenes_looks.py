@@ -1,4 +1,4 @@
-"""Takeovers by callers that share no clock: each is a new machine, by its boot id and its name.
+"""Takeovers by callers without a shared clock: each has its own boot id and host name.
 
 Clocks step while the callers sleep; `scenes_time` has steps at any call.
 """
@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from dibs import janitor
-from dibs.clock import LOOKS, PROBE
-from dibs.disk import Stat
-from dibs.facts import facts_of
-from dibs.store import RECORDS
+from dibs.files import janitor
+from dibs.files.board_files import RECORDS
+from dibs.files.clock import LOOKS, PROBE
+from dibs.files.facts import facts_of
+from dibs.files.port import Stat
 
 from .actors import SimPort
 from .desk import Desk, board, claimed, task
@@ -26,11 +26,11 @@ from .simtree import SECOND
 
 HELD = f"{MINE}.claimed"
 SKEW = 0.5
-"""How far apart the callers' views of the board's clock are: a twentieth of the ttl."""
+"""The difference between the callers' views of the board's clock: a twentieth of the ttl."""
 
 
 class Elsewhere:
-    """An actor's port as another machine has it."""
+    """An actor's port as another machine sees it."""
 
     def __init__(self, port: SimPort, number: int, skew: float, base: float) -> None:
         self.host = f"new{number}"
@@ -59,7 +59,7 @@ def call(
     boot: str = "",
     base: float | None = None,
 ) -> bool:
-    """One call of a new machine: reap that claim, if it may be; whether it is gone."""
+    """Reap the claim from a new machine, if it may; whether the claim is gone."""
     base = 5000.0 * number if base is None else base
     port = cast(SimPort, Elsewhere(desk.port, number, skew, base))
     store = Desk(port, 0, SHIPPED).store
@@ -70,7 +70,7 @@ def call(
         return True
     if janitor.patience(store, facts, now) > 0:
         return False
-    janitor.give_back(store, facts, now)
+    janitor.reap_one(store, facts, now)
     return True
 
 
@@ -81,7 +81,7 @@ def callers(
     base: float | None = None,
     first: int = 0,
 ) -> Callable[[Desk], None]:
-    """New machines, one after the other, with so much time between them."""
+    """New machines, one after the other, with these pauses between them."""
 
     def play(desk: Desk) -> None:
         for number, pause in enumerate((*pauses, 0), first):
@@ -93,7 +93,7 @@ def callers(
 
 
 def _believes(desk: Desk) -> None:
-    """An owner that beat just now, and keeps its deadline."""
+    """Hold a claim as an owner that beat just now and keeps its deadline."""
     desk.holds(MINE)
 
 
@@ -102,7 +102,7 @@ FORWARD = 30.0
 
 
 def _ahead(world: SimWorld) -> None:
-    """The clock was set back since the owner's beat, so that looks count from now on."""
+    """The clock was set back since the owner's beat: only looks from now on count."""
     board(world)
     claimed(world, MINE, age=-15)
 
@@ -114,7 +114,7 @@ def _aged(world: SimWorld) -> None:
 
 
 def _unequal(pairs: int, *pauses: float) -> Callable[[Desk], None]:
-    """So many hosts before and behind in turn, in no time, then the one before again and again."""
+    """Pairs of hosts, one ahead and one behind, without a pause; then the one ahead repeatedly."""
     skews = [*(0, SKEW) * pairs, *(SKEW,) * len(pauses)]
     return callers(*[0.01] * (2 * pairs - 1), *pauses, skews=skews)
 
@@ -141,7 +141,7 @@ CLONES = scene(
     options=SHIPPED,
 )
 ONE_BOOT = scene(
-    "one-shot callers of one boot while the clock is set",
+    "short-lived callers of one boot while the clock is set",
     _aged,
     [OWNER, Part("jan", callers(0.5, 2.55, 2.55, boot="same", base=0), JANITOR)],
     Faults(steps=1, step_by=(FORWARD, -FORWARD), steps_asleep=True),
@@ -150,7 +150,7 @@ ONE_BOOT = scene(
 
 
 def _belated(desk: Desk) -> None:
-    """As above, and a look of the beginning is written near the end."""
+    """As above, and a look from the start is written near the end."""
     pulse = desk.port.stat(f"{RECORDS}/{MINE}").mtime
     desk.port.touch(PROBE)
     line = b"late 1 %d %d\n" % (desk.port.stat(PROBE).mtime, pulse)
@@ -166,8 +166,8 @@ BELATED = scene(
     Faults(steps=2, step_by=(FORWARD,), steps_asleep=True),
     options=SHIPPED,
 )
-BEATEN = scene(
-    "an owner that was silent, and beats",
+RETURNED = scene(
+    "an owner that was stale, and beats",
     _ahead,
     [
         Part("ann", beating(1), mortal=False),
@@ -176,7 +176,7 @@ BEATEN = scene(
     Faults(steps=3, step_by=(FORWARD,), steps_asleep=True),
     options=SHIPPED,
 )
-ANEW = scene(
+NEW = scene(
     "new machines and an owner that beats",
     held,
     [
@@ -188,4 +188,4 @@ ANEW = scene(
     options=SHIPPED,
     mode="random",
 )
-SCENARIOS = [UNEQUAL, MANY, CLONES, ONE_BOOT, BELATED, BEATEN, ANEW]
+SCENARIOS = [UNEQUAL, MANY, CLONES, ONE_BOOT, BELATED, RETURNED, NEW]

@@ -1,8 +1,8 @@
-"""Operators and those who take their own claim anew, among workers."""
+"""Operators, and owners that take over their own claim, among workers."""
 
 from __future__ import annotations
 
-from dibs import acts, locks
+from dibs.files import acts, locks
 
 from .desk import Desk
 from .invariants import JANITOR, OPERATOR, SHELL
@@ -19,7 +19,7 @@ def forces(desk: Desk) -> None:
 
 
 def _reaps(desk: Desk) -> None:
-    """As exact as an operator, and as patient as a janitor."""
+    """Reap an exact name like an operator, and only when it is stale like a janitor."""
     desk.act(acts.reap_claim, CLAIMED)
 
 
@@ -32,11 +32,11 @@ def _parks(name: str) -> Play:
 
 
 def _promotes(desk: Desk) -> None:
-    desk.act(acts.reprioritise, "t.available", 9)
+    desk.act(acts.prioritize, "t.available", 9)
 
 
 def _resumes(desk: Desk) -> None:
-    """A restarted owner that knows the exact name of its claim."""
+    """Resume as a restarted owner that knows the exact name of its claim."""
     desk.port.note(("acts", CLAIMED))
     claim = desk.mine(locks.resume(desk.store, "t", desk.terms(owner="ann"), MINE))
     assert claim is not None
@@ -44,7 +44,7 @@ def _resumes(desk: Desk) -> None:
 
 
 def _resumes_by_text(desk: Desk) -> None:
-    """A restarted owner that knows only who it is."""
+    """Resume as a restarted owner that knows only its owner text."""
     claim = desk.mine(locks.resume(desk.store, "t", desk.terms(owner="ann")))
     assert claim is not None
     desk.done(claim)
@@ -62,7 +62,7 @@ FORCE = scene(
     strikes=renames,
 )
 RELEASE = scene(
-    "an operator acts on what was released meanwhile",
+    "an operator acts on a claim that was released meanwhile",
     held,
     [Part("ann", holder(Desk.release)), Part("op", forces, OPERATOR), Part("bob", beats)],
     Faults(lost=1),
@@ -79,7 +79,7 @@ REAP = scene(
     strikes=renames,
 )
 REAP_PASSED = scene(
-    "an operator reaps a claim that a janitor and another operator see as well",
+    "two operators and a janitor reap one claim",
     stale,
     [
         Part("op", _reaps, JANITOR),
@@ -92,7 +92,7 @@ REAP_PASSED = scene(
     preemptions=2,
 )
 PARK = scene(
-    "an operator parks a claim and lets it wait again",
+    "an operator parks a claim and requeues it",
     held,
     [Part("ann", holder(Desk.done)), Part("op", _parks(CLAIMED), OPERATOR), Part("bob", works)],
     Faults(lost=1, late=1, crashes=1, total=1),
@@ -111,7 +111,7 @@ def _offers(desk: Desk) -> None:
 
 
 OFFERED = scene(
-    "parked, offered anew by a shell, let wait again",
+    "parked, added again by a shell, requeued",
     _stage,
     [Part("op", _parks("t.available"), OPERATOR), Part("sue", _offers, SHELL), Part("bob", works)],
     Faults(lost=1, crashes=1, total=1),
@@ -119,21 +119,21 @@ OFFERED = scene(
     doubled=("t",),
 )
 PRIORITY = scene(
-    "another priority while it is claimed",
+    "the priority changes while a task is claimed",
     one,
     [Part("op", _promotes, OPERATOR), Part("ann", works), Part("bob", works)],
     Faults(lost=1, late=1, total=1),
     strikes=renames,
 )
 RESUME = scene(
-    "a restarted owner takes its claim by name",
+    "a restarted owner resumes its claim by name",
     held,
     [Part("ann", holder(Desk.beat, Desk.done)), Part("two", _resumes, OPERATOR), REAPER],
     Faults(lost=1, advances=1, advance_by=(11.0,)),
     mode="bounded",
 )
 RESUME_TEXT = scene(
-    "a restarted owner takes its claim by who it is",
+    "a restarted owner resumes its claim by owner text",
     held,
     [Part("ann", holder(Desk.beat)), Part("two", _resumes_by_text), Part("six", _resumes_by_text)],
     Faults(advances=1, advance_by=(9.0, 11.0)),

@@ -1,12 +1,12 @@
-"""Workers that know only `mv`, `echo` and `rm`, and the janitors among them."""
+"""Workers that use only `mv`, `echo` and `rm`, and janitors among them."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 
-from dibs import acts
-from dibs.facts import facts_of
-from dibs.records import Record, Sight, encode
+from dibs.files import acts
+from dibs.files.facts import facts_of
+from dibs.model.records import Record, ShellSnapshot, encode
 
 from .desk import SETTINGS, Desk, Options, board, task
 from .invariants import JANITOR, OPERATOR, SHELL
@@ -21,14 +21,14 @@ TAKE = "t.f0.dibs-00000000D1"
 
 
 def _stale(world: SimWorld) -> None:
-    """Its worker fell silent long ago."""
+    """A claim that has been stale for long."""
     board(world)
     world.put("t.claimed", b"one", age=100)
     world.put("t.lock", b"1700000000 ann\n", age=100)
 
 
 def _lockless(world: SimWorld) -> None:
-    """Its worker died between `mv` and `echo`."""
+    """A claim whose worker died between `mv` and `echo`."""
     board(world)
     world.put("t.claimed", b"one", age=100)
 
@@ -45,30 +45,36 @@ def _staged(world: SimWorld) -> None:
 
 
 def _taken(world: SimWorld) -> None:
-    """The janitor that took it died."""
+    """A claim whose janitor died during its takeover."""
     board(world)
     world.put(f"{TAKE}.claimed", b"one", age=100)
     world.put("t.lock", b"1700000000 ann\n", age=100)
     ino, lock = world.find(f"{TAKE}.claimed"), world.find("t.lock")
-    sight = Sight("t.claimed", ino, world.inodes[ino].mtime, "1700000000 ann\n", 0)
+    sight = ShellSnapshot("t.claimed", ino, world.inodes[ino].mtime, "1700000000 ann\n", 0)
     sight = sight._replace(lock_mtime=world.inodes[lock].mtime)
-    record = encode(Record(owner="dibs", sight=sight))
+    record = encode(Record(owner="dibs", shell_snapshot=sight))
     world.put(f".dibs/records/{TAKE}", record, age=100)
 
 
 def _taken_aside(world: SimWorld) -> None:
-    """The same, after the lock was set aside."""
+    """The same, after the lock was moved aside."""
     _taken(world)
     world.rename(-1, "t.lock", f".dibs/aside/{TAKE}", False)
 
 
+def _beside(world: SimWorld) -> None:
+    """A claim whose janitor died during its takeover, beside a newer claim of the same id."""
+    _taken(world)
+    world.put("t.claimed", b"two", age=100)
+
+
 def wakes(desk: Desk) -> str:
-    """The silent worker beats, verifies and removes."""
+    """Beat, verify and remove, as a worker whose lease expired."""
     return goes_on(desk, "t.claimed", "t.lock")
 
 
 def zombie(desk: Desk) -> None:
-    """It only beats, and goes on believing."""
+    """Beat and continue to rely on the claim."""
     desk.port.write("t.lock", b"1700000000 ann\n")
 
 
@@ -84,23 +90,29 @@ def _offers(desk: Desk) -> None:
 
 
 def _forces(desk: Desk) -> None:
-    """The operator sees the claim, and then acts on what it saw."""
+    """Act as an operator on a claim that it saw."""
     facts = facts_of(desk.store, task("t.claimed"))
     if facts is not None:
         desk.port.note(("acts", "t.claimed"))
-        acts.force_release(desk.store, facts.sight, "stuck")
+        acts.force_release(desk.store, facts.act_name, "stuck")
+
+
+def _lands(desk: Desk) -> None:
+    """A rename of an ended takeover takes effect now."""
+    with suppress(OSError):
+        desk.port.rename("t.lock", f".dibs/aside/{TAKE}", False)
 
 
 def _reaps_what_it_saw(desk: Desk) -> None:
-    """The same, if the claim is silent."""
+    """The same, if the claim is stale."""
     facts = facts_of(desk.store, task("t.claimed"))
     if facts is not None:
         desk.port.note(("acts", "t.claimed"))
-        acts.reap_claim(desk.store, facts.sight)
+        acts.reap_claim(desk.store, facts.act_name)
 
 
 LIFE = scene(
-    "a plain worker's life, and a janitor",
+    "a shell worker and a janitor",
     lambda world: board(world, "t.available"),
     [Part("ann", lambda d: works(d, beats=1), SHELL), JAN, BOB],
     Faults(crashes=1, advances=1, advance_by=(21.0,)),
@@ -115,14 +127,14 @@ HOSTED = scene(
     plain=("t",),
 )
 WAKES = scene(
-    "a silent plain worker wakes up",
+    "a stale shell worker wakes up",
     _stale,
     [Part("ann", wakes, SHELL), JAN],
     Faults(crashes=1, lost=1, total=1),
     plain=("t",),
 )
 ZOMBIE = scene(
-    "a silent plain worker beats",
+    "a stale shell worker beats",
     _stale,
     [Part("ann", zombie, SHELL), JAN, JUN],
     Faults(crashes=1, lost=1, late=1, total=1),
@@ -146,15 +158,15 @@ SECOND_WITH_LOCK = scene(
     mode="bounded",
 )
 PLAIN_REAPER = scene(
-    "a janitor and a plain reaper",
+    "a janitor and a shell reaper",
     _stale,
     [JAN, Part("rex", reaps, SHELL), BOB],
     Faults(crashes=1, lost=1, total=1),
     plain=("t",),
     mode="bounded",
 )
-OFFERED_ANEW = scene(
-    "offered anew while it is handed back",
+ADDED_AGAIN = scene(
+    "a task is added again while its claim is requeued",
     _staged,
     [JAN, Part("sue", _offers, SHELL)],
     Faults(crashes=1, lost=1, late=1, total=1),
@@ -162,8 +174,8 @@ OFFERED_ANEW = scene(
     plain=("t",),
     doubled=("t",),
 )
-CLAIMED_ANEW = scene(
-    "offered and claimed anew while it is put back",
+CLAIMED_AGAIN = scene(
+    "a task is added and claimed again while its claim is restored",
     _staged,
     [JAN, Part("ann", zombie, SHELL), Part("sue", _offers_and_claims, SHELL)],
     Faults(crashes=1),
@@ -171,6 +183,32 @@ CLAIMED_ANEW = scene(
     plain=("t",),
     doubled=("t",),
     mode="bounded",
+)
+TRIED_AGAIN = scene(
+    "a takeover is tried again beside a newer claim",
+    _staged,
+    [JAN, Part("sue", _offers_and_claims, SHELL)],
+    Faults(lost=1, late=1, total=1),
+    strikes=lambda who, call: call[0] == "rename",
+    payloads=(b"one", b"two"),
+    plain=("t",),
+    doubled=("t",),
+    mode="bounded",
+)
+BESIDE = scene(
+    "a takeover beside a newer claim that beats",
+    _beside,
+    [JAN, Part("ann", zombie, SHELL), Part("op", _reaps_what_it_saw, JANITOR)],
+    payloads=(b"one", b"two"),
+    plain=("t",),
+    doubled=("t",),
+)
+MISLAID = scene(
+    "a lock is moved aside after its takeover ended",
+    _stale,
+    [JAN, Part("ann", zombie, SHELL), Part("lag", _lands, JANITOR)],
+    Faults(crashes=1, lost=1, total=1),
+    plain=("t",),
 )
 DEAD_TAKER = scene(
     "a dead taker, two janitors and the next worker",
@@ -216,7 +254,7 @@ REAPED = scene(
     mode="bounded",
 )
 COUNTED = scene(
-    "a plain task that was handed back too often",
+    "a plain task that was requeued too often",
     _often,
     [JAN, BOB],
     options=Options(SETTINGS._replace(max_attempts=2)),
@@ -224,7 +262,7 @@ COUNTED = scene(
     parked=(b"one",),
 )
 FLEET = scene(
-    "a plain fleet and everybody else",
+    "shell workers among all other actors",
     _staged,
     [JAN, JUN, Part("ann", wakes, SHELL), BOB, Part("sue", _offers, SHELL)],
     Faults(crashes=1, lost=1, late=1, torn=1, total=2, advances=2, advance_by=(9.0, 21.0)),
@@ -234,7 +272,16 @@ FLEET = scene(
     mode="random",
 )
 SCENARIOS = [
-    *(WAKES, ZOMBIE, HOSTED, OFFERED_ANEW, TAKER_AND_WORKER, COUNTED),
-    *(LIFE, SECOND_JANITOR, SECOND_WITH_LOCK, PLAIN_REAPER, CLAIMED_ANEW),
+    *(WAKES, ZOMBIE, HOSTED, ADDED_AGAIN, TAKER_AND_WORKER, COUNTED),
+    *(
+        LIFE,
+        SECOND_JANITOR,
+        SECOND_WITH_LOCK,
+        PLAIN_REAPER,
+        CLAIMED_AGAIN,
+        TRIED_AGAIN,
+        BESIDE,
+        MISLAID,
+    ),
     *(DEAD_TAKER, DEAD_TAKER_ASIDE, FORCED, REAPED, FLEET),
 ]

@@ -1,11 +1,13 @@
-"""`check --repair` among those who go on working."""
+"""`check --repair` while others work."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 
-from dibs import acts, adding, checkup, checkup_ids, names
-from dibs.errors import Exists
+from dibs.files import acts, checkup, checkup_ids, lives
+from dibs.model import names
+from dibs.model.errors import Exists
+from dibs.model.task import FREE, Stamp
 
 from .desk import Desk, board
 from .invariants import JANITOR, OPERATOR, SHELL
@@ -23,12 +25,12 @@ DRAFT = ".dibs/new/t.task.00000000AA"
 
 
 def _known(desk: Desk) -> None:
-    """The part of a repair that writes what was in `known/`."""
+    """Run the part of a repair that restores `known/`."""
     checkup.repair(desk.store, list(checkup_ids._known(desk.store)))
 
 
 def _lost(world: SimWorld) -> None:
-    """`known/` was lost and made again, on a board that has been quiet since."""
+    """`known/` was lost and made again, and the board has not changed since."""
     board(world)
     world.put(".dibs/known/lost")
     world.elapsed += 10 * SECOND
@@ -49,45 +51,45 @@ def _requeues(desk: Desk) -> None:
 
 
 def _drafted(world: SimWorld) -> None:
-    """Its adder was between its two steps when `known/` was lost, in the second life of the id."""
+    """`known/` was lost while an adder was between its two steps, in the second life of the id."""
     _lost(world)
     world.put(".dibs/gone/t.0", b"3\n")
     world.put(DRAFT, b"one")
 
 
 def _publishes(desk: Desk) -> None:
-    adding.publish(desk.store, DRAFT, "t.f4.available")
+    lives.publish(desk.store, DRAFT, "t.f4.available")
 
 
 def _free(world: SimWorld) -> None:
     _lost(world)
     world.folders(names.free_folder("l"))
-    world.put(names.waiting_name("l", names.Stamp(9), names.FREE), b"")
+    world.put(names.unclaimed_name("l", Stamp(9), FREE), b"")
 
 
 def _beaten(world: SimWorld) -> None:
-    """A worker has moved the file and not beaten yet; the lock is that of its claim before."""
+    """A worker has moved the file and not yet beaten; the lock is from its earlier claim."""
     board(world)
     world.put("t.claimed", b"one", age=15)
     world.put("t.lock", b"1700000000 ann\n", age=100)
 
 
 def _clears(desk: Desk) -> None:
-    """The repair of a heartbeat lock, by somebody who listed the board before the claim."""
+    """Repair a heartbeat lock with a listing from before the claim."""
     with suppress(Exists):  # a repair reports it
         checkup._clear_lock(desk.store, "t.lock")
 
 
 MENDS = Part("jan", _known, JANITOR)
 REQUEUED = scene(
-    "what was known is written again while a task is requeued",
+    "`known/` is restored while a task is requeued",
     _over,
     [MENDS, Part("op", _requeues, OPERATOR), TWO],
     Faults(crashes=1),
     mode="bounded",
 )
 CLAIMED = scene(
-    "what was known is written again while a task is claimed",
+    "`known/` is restored while a task is claimed",
     _waiting,
     [MENDS, Part("ann", works), TWO],
     Faults(torn=1, crashes=1),
@@ -95,14 +97,14 @@ CLAIMED = scene(
     preemptions=2,
 )
 PUBLISHED = scene(
-    "what was known is written again while a task is published",
+    "`known/` is restored while a task is published",
     _drafted,
     [MENDS, Part("pam", _publishes), Part("ann", works), TWO],
     mode="bounded",
     preemptions=2,
 )
 ACQUIRED = scene(
-    "what was known is written again while a lock is acquired",
+    "`known/` is restored while a lock is acquired",
     _free,
     [MENDS, Part("ann", acquires()), Part("bob", acquires(release=False))],
     Faults(crashes=1, torn=1, total=1),

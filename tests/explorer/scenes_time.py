@@ -1,11 +1,11 @@
-"""Clocks that step, and what janitors may conclude from them: with the shipped clock throughout."""
+"""Clocks that step, and what janitors may conclude from them, with the shipped clock."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
 
-from dibs.sweeper import Sweeper
+from dibs.files.sweeper import Sweeper
 
 from .desk import Desk, Options
 from .invariants import JANITOR
@@ -20,7 +20,7 @@ STEPS = (15.0, -15.0)
 
 
 def passes(*pauses: float) -> Callable[[Desk], None]:
-    """A janitor that comes by again and again."""
+    """A janitor that runs repeatedly."""
 
     def play(desk: Desk) -> None:
         desk.reap()
@@ -32,7 +32,7 @@ def passes(*pauses: float) -> Callable[[Desk], None]:
 
 
 def beating(times: int, every: float = 3.5) -> Callable[[Desk], str]:
-    """An owner that keeps its deadline."""
+    """An owner that beats in time."""
 
     def play(desk: Desk) -> str:
         claim = desk.holds(MINE)
@@ -45,7 +45,7 @@ def beating(times: int, every: float = 3.5) -> Callable[[Desk], str]:
 
 
 def beating_behind(times: int, every: float = 3.5) -> Callable[[Desk], str]:
-    """The same on a mount that gives beats its own host's time, by a clock that is far behind."""
+    """The same on a mount that stamps beats with the host's own clock, which is far behind."""
 
     def play(desk: Desk) -> str:
         own = count(EPOCH - 100 * SECOND)
@@ -76,7 +76,7 @@ BACK = scene(
     options=SHIPPED,
 )
 WITNESS = scene(
-    "a witness of the clock, and its heirs",
+    "a witness of the clock and its successors",
     held,
     [
         Part("ann", beating(3), mortal=False),
@@ -88,7 +88,7 @@ WITNESS = scene(
     mode="bounded",
     preemptions=2,
 )
-VOUCHED = scene(
+TRUSTED = scene(
     "a janitor that has watched the clock for long",
     held,
     [Part("ann", beating(3), mortal=False), Part("jan", passes(4.0, 4.0, 4.0), JANITOR)],
@@ -98,7 +98,7 @@ VOUCHED = scene(
 
 
 def sweeps(*pauses: float) -> Callable[[Desk], None]:
-    """A waiter: it remembers each claim, and looks again when that can expire."""
+    """A waiter that remembers each claim, and looks again when the claim can expire."""
 
     def play(desk: Desk) -> None:
         sweeper = Sweeper(desk.store)
@@ -157,7 +157,7 @@ HOSTS = scene(
 
 
 DATED = scene(
-    "a pass over the claims that takes long",
+    "a slow pass over the claims",
     held,
     [Part("ann", beating(3), mortal=False), Part("jan", passes(4.0), JANITOR)],
     Faults(steps=1, step_by=(15.0,)),
@@ -200,4 +200,4 @@ BARE = scene(
     mode="bounded",
     preemptions=2,
 )
-SCENARIOS = [HASTY, BACK, BEHIND, STEPPED, SLOW, DATED, VOUCHED, WITNESS, BARE, HOSTS, WAITER, ENDS]
+SCENARIOS = [HASTY, BACK, BEHIND, STEPPED, SLOW, DATED, TRUSTED, WITNESS, BARE, HOSTS, WAITER, ENDS]

@@ -1,17 +1,17 @@
-"""Upgrades of a board of format 1, on which programs of both formats are at work.
+"""Upgrades of a board of format 1, while programs of both formats use it.
 
-Those of format 1 are played by the calls that they made: records in `claims/`, free locks on the
-board itself.
+The programs of format 1 are simulated by their calls: records in `claims/`, free locks on the board
+itself.
 """
 
 from __future__ import annotations
 
-from dibs import names, upgrading
-from dibs.claims import MARGIN
-from dibs.errors import StorageError
-from dibs.names import CLAIMED, HELD
-from dibs.records import Record, encode
-from dibs.store import MARK, TOML
+from dibs.files import upgrading
+from dibs.files.board_files import MARK, TOML
+from dibs.files.claims import MARGIN
+from dibs.model.errors import StorageError
+from dibs.model.records import Record, encode
+from dibs.model.task import AVAILABLE, CLAIMED, FREE, HELD
 
 from .desk import TTL, Desk, board
 from .invariants import JANITOR
@@ -49,21 +49,21 @@ def _upgrades(desk: Desk) -> bool:
 
 
 def _upgrades_beside_another(desk: Desk) -> bool:
-    """Where no program of format 1 makes the folder again, both of them see what there is."""
+    """Upgrade where no program of format 1 makes the folder again: both upgrades see the result."""
     done = _upgrades(desk)
     assert done or not desk.port.stat(MARK).folder, "one that is at work needs no upgrade"
     return done
 
 
 def _take(desk: Desk, src: str, stem: str, word: str) -> int:
-    """As format 1 took a name and wrote its record; until when it may believe in the claim."""
+    """Claim and write the record as format 1 did; returns until when the claim counts."""
     port = desk.port
     start = port.boottime()
     port.rename(src, f"{stem}.{word}")
     try:
         _write(desk, stem)
     except OSError as error:
-        back = f"{stem.rpartition('.')[0]}.{names.AVAILABLE if word == CLAIMED else names.FREE}"
+        back = f"{stem.rpartition('.')[0]}.{AVAILABLE if word == CLAIMED else FREE}"
         port.rename(f"{stem}.{word}", back, True)
         raise StorageError("no record") from error
     if port.boottime() >= start + int(MARGIN * TTL * SECOND):
@@ -81,7 +81,7 @@ def _write(desk: Desk, stem: str) -> None:
 
 
 def _works(desk: Desk) -> str:
-    """Claims, beats and commits as format 1 did; it gives up where its record is gone."""
+    """Claim, beat and finish as format 1 did; give up if the record is gone."""
     port, stem = desk.port, f"t.f1.{desk.port.name}-{desk.port.nonce()}"
     try:
         until = _take(desk, "t.available", stem, CLAIMED)
@@ -101,7 +101,7 @@ def _works(desk: Desk) -> str:
 
 
 def _turns(desk: Desk) -> str:
-    """Acquires and releases as format 1 did."""
+    """Acquire and release as format 1 did."""
     port, stem = desk.port, f"l.f10.{desk.port.name}-{desk.port.nonce()}"
     until = _take(desk, "l.f9.free", stem, HELD)
     port.note(("owns", stem, until))
@@ -113,10 +113,10 @@ def _turns(desk: Desk) -> str:
 
 
 def _opened(play: Play) -> Play:
-    """A program of format 2, which looks first what board it is."""
+    """A program of format 2, which first checks the format of the board."""
 
     def opens(desk: Desk) -> object:
-        desk.store._marked = desk.store._has_mark()
+        desk.store.marked = desk.store._has_mark()
         desk.store._mark()
         return play(desk)
 
@@ -125,14 +125,14 @@ def _opened(play: Play) -> Play:
 
 UP = Part("upa", _upgrades, JANITOR)
 WORKED = scene(
-    "an upgrade while a worker of format 1 goes on",
+    "an upgrade while a worker of format 1 works",
     _waiting,
     [UP, Part("old", _works), Part("jan", _opened(Desk.reap), JANITOR)],
     Faults(crashes=1, lost=1, total=1, advances=1, advance_by=(11.0,)),
     mode="bounded",
 )
 LOCKED = scene(
-    "two upgrades while a lock goes from one format to the other",
+    "two upgrades while a lock moves between the formats",
     _free,
     [
         Part("upa", _upgrades_beside_another, JANITOR),

@@ -1,4 +1,4 @@
-"""Those who know only `mv`, `echo` and `rm`: PROTOCOL.md section 2, spoken by actors."""
+"""Actors that use only `mv`, `echo` and `rm`, as PROTOCOL.md section 2 describes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .desk import Desk
 
 
 def works(desk: Desk, ident: str = "t", *, claimed: str = "claimed", beats: int = 0) -> str:
-    """A plain worker's life: mv, echo, echo again, look whether the lock is its own, rm."""
+    """Work as a shell: mv, echo, echo again, check that the lock is its own, rm."""
     name, lock = f"{ident}.{claimed}", f"{ident}.lock"
     try:
         desk.port.rename(f"{ident}.available", name)
@@ -18,7 +18,7 @@ def works(desk: Desk, ident: str = "t", *, claimed: str = "claimed", beats: int 
 
 
 def goes_on(desk: Desk, name: str, lock: str, *, beats: int = 0) -> str:
-    """The same, once it has moved the file."""
+    """The same, after it moved the file."""
     me = f"1700000000 {desk.port.name}\n".encode()
     for _ in range(1 + beats):
         desk.port.write(lock, me)
@@ -26,7 +26,7 @@ def goes_on(desk: Desk, name: str, lock: str, *, beats: int = 0) -> str:
 
 
 def finishes(desk: Desk, name: str, lock: str) -> str:
-    """It verifies its claim, then `rm -f` both."""
+    """Verify the claim, then `rm -f` both files."""
     me = f"1700000000 {desk.port.name}\n".encode()
     try:
         data = desk.port.read(lock, 99)[0]
@@ -45,7 +45,7 @@ def finishes(desk: Desk, name: str, lock: str) -> str:
 
 
 def reaps(desk: Desk, ident: str = "t") -> str:
-    """A plain reaper that found the worker unreachable: `mv` back, then `rm` of the lock."""
+    """Reap as a shell that found the worker unreachable: `mv` back, then `rm` of the lock."""
     moved = "moved"
     try:
         desk.port.rename(f"{ident}.claimed", f"{ident}.available")
@@ -57,6 +57,6 @@ def reaps(desk: Desk, ident: str = "t") -> str:
 
 
 def offers(desk: Desk, src: str, ident: str = "t") -> None:
-    """`mv -n` of a finished file from elsewhere."""
+    """Add a task: `mv -n` of a complete file from elsewhere."""
     with suppress(OSError):
         desk.port.rename(src, f"{ident}.available", True)

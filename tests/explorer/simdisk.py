@@ -1,6 +1,6 @@
-"""A file system in memory, for the explorer: the calls of `dibs.disk.Port` as Linux answers them.
+"""A file system in memory, for the explorer: it answers the calls of `Port` as Linux does.
 
-They *return* an `Err` instead of raising: exceptions are for the actors' side, `actors.SimPort`.
+Its methods *return* an `Err`; `actors.SimPort` turns that into an exception for the actors.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 from typing import NamedTuple
 
-from dibs.disk import Stat
+from dibs.files.port import Stat
 
 from .simtree import FILE, MODES, Half, SimTree
 
@@ -16,13 +16,13 @@ _TOO_LONG = -errno.ENAMETOOLONG
 
 
 class Err(NamedTuple):
-    """A call's answer where the real one raises `OSError`."""
+    """The answer to a call where the real one raises `OSError`."""
 
     code: int
 
 
 class Looked(NamedTuple):
-    """A rename that found its destination free, on a file system that cannot refuse."""
+    """The first half of a rename without NOREPLACE: it found its destination free."""
 
     src: str
     dst: str
@@ -78,7 +78,7 @@ class SimWorld(SimTree):
         return sum(list(folder.values()).count(ino) for folder in self.dirs.values())
 
     def write(self, who: int, path: str, data: bytes) -> Half | Err | None:
-        """A shell's `echo > path`: cut to nothing, then written."""
+        """Write as a shell's `echo > path` does: truncate first, then write."""
         return self._open(who, path, data, at_end=False)
 
     def _open(self, who: int, path: str, data: bytes, *, at_end: bool) -> Half | Err | None:
@@ -104,7 +104,7 @@ class SimWorld(SimTree):
         return self.half(ino, data, at_end=at_end) if data else None
 
     def finish(self, half: Half) -> None:
-        """The write that follows an open, wherever the file is by now."""
+        """Do the write that follows an open, wherever the file is now."""
         self.open -= {half.ino}
         node = self.inodes.get(half.ino)
         if node is not None:
@@ -118,7 +118,7 @@ class SimWorld(SimTree):
             return Err(errno.EEXIST) if there > 0 else Looked(src, dst)
         at, name = self.parent(src)
         to, last = self.parent(dst)
-        for found in (at, to):  # both folders are looked up before either name
+        for found in (at, to):  # the kernel looks up both folders before either name
             if found < 0 and found != _TOO_LONG:
                 return Err(-found)
         ino = self.dirs[at].get(name, 0) if at > 0 else 0
@@ -134,7 +134,7 @@ class SimWorld(SimTree):
             return Err(errno.EINVAL)
         if old in self.dirs and f"{src}/".startswith(f"{dst}/") and ino != old:
             return Err(errno.ENOTEMPTY)
-        if old == ino:  # two names of one file: POSIX says that nothing happens
+        if old == ino:  # two names of one file: POSIX says to do nothing
             return None
         if old:
             if folder and old not in self.dirs:
@@ -209,5 +209,8 @@ class SimWorld(SimTree):
         if ino < 0:
             return Err(-ino)
         now = self.now()
+        if ino in self.dirs:
+            self.stamp(ino, now)
+            return None
         self.set(ino, self.inodes[ino]._replace(mtime=now if mtime is None else mtime, ctime=now))
         return None

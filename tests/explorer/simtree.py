@@ -1,10 +1,10 @@
-"""The state below the simulated file system: inodes, folders and clocks.
+"""The state of the simulated file system: inodes, folders and clocks.
 
-Its dictionaries are never changed in place, so that a state is saved and brought back for the
-price of a tuple, and its hash is kept up entry by entry.
+Its dictionaries are never changed in place, so that saving and restoring a state costs one tuple.
+Its hash is updated entry by entry.
 
-Time stands still unless the scheduler moves it: `elapsed` is real time, which every boot clock
-follows; the file system's clock is that plus `skew`, cut to `tick`.
+Time stands still unless the scheduler moves it. `elapsed` is real time, which every boot clock
+follows; the file system's clock is `elapsed` plus `skew`, rounded down to `tick`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import stat as modes
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from dibs.disk import Stat
+from dibs.files.port import Stat
 
 SECOND = 1_000_000_000
 EPOCH = 1_700_000_000 * SECOND
@@ -32,7 +32,7 @@ FILE = MODES["file"]
 
 
 class Half(NamedTuple):
-    """A file that was opened and not yet written: others can see it empty, its writer can die."""
+    """A file that is open and not yet written: others can see it empty, its writer can die."""
 
     ino: int
     data: bytes
@@ -52,17 +52,19 @@ class SimTree:
 
     def __init__(self) -> None:
         self.tick = 1_000_000
-        """The grain of the file system's times, in nanoseconds."""
+        """The resolution of the file system's times, in nanoseconds."""
         self.rename_moves_ctime = True
         self.noreplace = True
-        """The kernel can refuse to rename over a file; else `keep` looks first: two steps."""
+        """Whether the kernel can refuse to replace a file; if not, `keep` looks first."""
         self.links = True
+        self.counts_changes = False
+        """Whether a folder's time grows with each change of it, as the change attribute of NFS."""
         self.reuses_inodes = False
-        """A removed file's number goes to the next new file, as on ext4 and tmpfs."""
+        """Whether the next new file gets the number of a removed one, as on ext4 and tmpfs."""
         self.quiet: tuple[str, ...] = (".dibs/journal/",)
-        """Folders that are only appended to: no scheduling point, no part of the state."""
+        """Folders that are only appended to: no scheduling point and no part of the state."""
         self.hosts: list[str] = []
-        """Where each actor runs, by the actor's number."""
+        """The host of each actor, by the actor's number."""
 
         self.elapsed = 0
         self.skew = 0
@@ -74,7 +76,7 @@ class SimTree:
         self.freed: tuple[int, ...] = ()
         self.open: frozenset[int] = frozenset()
         self.late: tuple[tuple[int, tuple[Any, ...]], ...] = ()
-        """Calls that were answered EIO and may still land."""
+        """Calls that were answered EIO and can still land."""
         self.journal: tuple[tuple[str, bytes], ...] = ()
         """What was appended below `quiet`, in order."""
         self._files: tuple[dict[int, dict[str, int]] | None, dict[str, int]] = (None, {})
@@ -125,7 +127,7 @@ class SimTree:
             self.set(ino, self.inodes[ino]._replace(mtime=then, ctime=then))
 
     def folders(self, *paths: str) -> None:
-        """Lay out folders, with those above them."""
+        """Lay out folders and their parents."""
         for path in paths:
             parts = path.split("/")
             for n in range(1, len(parts) + 1):
@@ -134,7 +136,7 @@ class SimTree:
                     self.add(SETUP, at, name, MODES["folder"], b"")
 
     def listing(self, folder: str = "") -> dict[str, int]:
-        """Name to inode: the very same object for as long as nothing changed. Read only."""
+        """Maps name to inode, read-only; the same object for as long as nothing changes."""
         at = self.find(folder)
         return self.dirs.get(at, {})
 
@@ -149,11 +151,11 @@ class SimTree:
         return self.find(path) > 0
 
     def data(self, path: str) -> bytes:
-        """What a file holds; KeyError where there is none."""
+        """The content of a file; KeyError if there is none."""
         return self.inodes[self.find(path)].data
 
     def files(self) -> dict[str, int]:
-        """Path to inode of everything that is no folder: the same object until a name changes."""
+        """Maps the path of each non-folder to its inode; the same object until a name changes."""
         dirs, found = self._files
         if dirs is not self.dirs:
             found = {}
@@ -171,7 +173,7 @@ class SimTree:
     # -- clocks ------------------------------------------------------------------------------
 
     def now(self) -> int:
-        """The file system's clock, as coarse as it stamps files."""
+        """The file system's clock, at the resolution of file times."""
         clock = EPOCH + self.elapsed + self.skew
         return clock - clock % self.tick
 
@@ -200,7 +202,7 @@ class SimTree:
         return code or at, name
 
     def no_folder(self, ino: int) -> int:
-        """Why one cannot go into it: every symlink here leads nowhere."""
+        """The errno for entering something that is no folder: every symlink here is dangling."""
         return errno.ENOENT if self.inodes[ino].mode == MODES["symlink"] else errno.ENOTDIR
 
     def half(self, ino: int, data: bytes, *, at_end: bool) -> Half:
@@ -208,7 +210,7 @@ class SimTree:
         return Half(ino, data, at_end)
 
     def add(self, who: int, at: int, name: str, mode: int, data: bytes) -> int:
-        """A new inode; numbered by its maker, so that two makers' order leaves no trace."""
+        """A new inode, numbered per maker so that the order of two makers leaves no trace."""
         if self.reuses_inodes and self.freed:
             ino, self.freed = self.freed[0], self.freed[1:]
             self.hash ^= hash(("freed", ino))
@@ -237,12 +239,18 @@ class SimTree:
             del entries[name]
         self.dirs = {**self.dirs, at: entries}
         self.moved += ((at, name),)
-        node, now = self.inodes[at], self.now()
+        self.stamp(at, self.now())
+
+    def stamp(self, at: int, now: int) -> None:
+        """Set the times of a folder that has changed."""
+        node = self.inodes[at]
+        if self.counts_changes:
+            now = max(now, node.mtime + 1)
         if node.mtime != now or node.ctime != now:
             self.set(at, node._replace(mtime=now, ctime=now))
 
     def drop(self, ino: int) -> None:
-        """Take one name's share from an inode; the last one removes it."""
+        """Remove one link from an inode; the last one removes the inode."""
         node = self.inodes[ino]
         if node.links > 1:
             self.set(ino, node._replace(links=node.links - 1, ctime=self.now()))
@@ -269,7 +277,7 @@ class SimTree:
 
 @lru_cache(maxsize=65536)
 def _split(path: str) -> tuple[tuple[str, ...], str, int]:
-    """The folders above, the last part, and a negative errno for a name that cannot be."""
+    """The parent folders, the last part, and a negative errno for an impossible name."""
     parts = tuple(path.split("/"))
     bad = len(parts[-1].encode(errors="surrogateescape")) > 255
     return parts[:-1], parts[-1], -errno.ENAMETOOLONG if bad else 0

@@ -15,7 +15,7 @@ Run = Callable[[SimPort], object]
 def scenario(
     *runs: Run, files: Sequence[str] = (), seen: set[Any] | None = None, **options: Any
 ) -> Scenario:
-    """Actors a, b, c …; every end is put into `seen`: (results, files with their data)."""
+    """A scenario of actors a, b, c …; adds each end, (results, files with data), to `seen`."""
 
     def build(world: SimWorld) -> list[Actor]:
         world.folders("done", ".dibs/journal")
@@ -36,7 +36,7 @@ def scenario(
 
 
 def ends(seen: set[Any]) -> set[Any]:
-    """The results alone, where there is one actor."""
+    """The results alone, if there is one actor."""
     return {values[0] for values, _ in seen}
 
 
@@ -56,7 +56,7 @@ def program(operations: Sequence[tuple[Any, ...]]) -> Run:
 
 
 def attempt(port: Any, operation: tuple[Any, ...]) -> object:
-    port.keeps = True  # the real disk takes the EINVAL of a folder moved into itself for "cannot"
+    port.keeps = True  # the real disk reads the EINVAL of a folder moved into itself as "cannot"
     try:
         result = getattr(port, operation[0])(*operation[1:])
     except OSError as exc:

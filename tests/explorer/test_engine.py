@@ -1,4 +1,4 @@
-"""The explorer itself: that it reaches what it claims to reach, and tells it rightly."""
+"""The explorer reaches every state that it should, and reports correctly."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_walks_find_the_race_too() -> None:
         engine.walk(naive_pair(), seed=1, runs=500)
 
 
-def test_a_hunt_tells_the_shortest_story() -> None:
+def test_a_hunt_finds_the_shortest_trace() -> None:
     found = engine.hunt(naive_pair(faults=Faults(crashes=1, failed=1)), seconds=20)
     assert found is not None
     assert found.cost == 1
@@ -49,7 +49,7 @@ def test_a_hunt_tells_the_shortest_story() -> None:
     assert "left on the disk: owner" in found.trace
 
 
-def test_a_violation_can_be_replayed_and_sent_to_another_process() -> None:
+def test_a_violation_can_be_replayed_and_pickled() -> None:
     with pytest.raises(Violation) as first:
         engine.explore(naive_pair())
     sent: Violation = pickle.loads(pickle.dumps(first.value))
@@ -68,7 +68,7 @@ def test_a_sound_toy_passes_with_faults_and_its_mutant_does_not() -> None:
     assert engine.hunt(toys.PAIR, seconds=20) is None
 
 
-def test_a_bug_in_an_actor_is_a_violation_with_its_place() -> None:
+def test_a_bug_in_an_actor_is_a_violation_that_names_its_line() -> None:
     def buggy(port: SimPort) -> None:
         port.names("")
         raise KeyError("oh")
@@ -78,21 +78,21 @@ def test_a_bug_in_an_actor_is_a_violation_with_its_place() -> None:
     assert "in buggy" in found.value.message
 
 
-def test_code_that_does_not_follow_from_its_answers_is_refused() -> None:
+def test_an_actor_that_does_not_depend_on_its_answers_alone_is_refused() -> None:
     calls = iter(range(10**6))
 
-    def moody(port: SimPort) -> None:
+    def erratic(port: SimPort) -> None:
         port.stat(f"done{next(calls)}")
 
     with pytest.raises(RuntimeError, match="the same answers, another call"):
-        engine.explore(scenario(lambda p: p.names(""), moody, moody, faults=Faults(failed=1)))
+        engine.explore(scenario(lambda p: p.names(""), erratic, erratic, faults=Faults(failed=1)))
 
 
 # -- how much it explores ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("counts", [(3, 4), (1, 1), (2, 2, 3)])
-def test_every_interleaving_is_run_once_and_merging_stands_for_as_many(
+def test_every_interleaving_runs_once_and_merging_covers_as_many(
     counts: tuple[int, ...],
 ) -> None:
     expected = math.factorial(sum(counts))
@@ -107,7 +107,7 @@ def test_every_interleaving_is_run_once_and_merging_stands_for_as_many(
 
 
 @pytest.mark.parametrize(("bound", "expected"), [(0, 2), (1, 2 + 2 * 3), (2, 2 + 2 * 3 + 2 * 9)])
-def test_preemptions_are_bounded(bound: int, expected: int) -> None:
+def test_preemptions_are_limited(bound: int, expected: int) -> None:
     pair = scenario(looks(4), looks(4))
     assert engine.explore(pair, merge=False, preemptions=bound).schedules == expected
 
@@ -159,8 +159,8 @@ def test_merging_and_bounds_together_lose_no_outcome(one: list[Any], two: list[A
     assert found[0] == found[1]
 
 
-def test_a_check_s_memory_is_part_of_the_state() -> None:
-    """The two orders of two reads differ in nothing else."""
+def test_the_memory_of_a_check_is_part_of_the_state() -> None:
+    """Two orders of two reads differ only in that memory."""
     ordered = set()
 
     def noting(port: SimPort) -> None:
@@ -188,7 +188,7 @@ def test_walks_are_the_same_for_the_same_seed() -> None:
     assert stripped(7) != stripped(8)
 
 
-def test_a_run_without_end_is_cut_and_told() -> None:
+def test_an_endless_run_is_cut_and_reported() -> None:
     def forever(port: SimPort) -> None:
         while True:
             port.stat("done")

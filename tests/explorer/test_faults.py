@@ -1,4 +1,4 @@
-"""What can go wrong on the simulated disk goes wrong as it should."""
+"""The faults of the simulated disk have the effects that the real ones have."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from .actors import SimPort
 from .scenario import Actor, Faults, History, Outcome, Scenario, Violation
 from .simdisk import SimWorld
 from .small import attempt, ends, looks, program, scenario
+
+pytestmark = pytest.mark.fast("tests.explorer")
 
 
 def three_files(port: SimPort) -> str:
@@ -29,7 +31,7 @@ def test_a_crash_is_tried_at_every_call(merge: bool) -> None:
     assert left == {(), ("p",), ("p", "q"), ("p", "q", "r")}
 
 
-def test_the_dead_do_nothing_more() -> None:
+def test_a_crashed_actor_does_nothing_more() -> None:
     def tidy(port: SimPort) -> None:
         try:
             port.create("p", b"")
@@ -46,7 +48,7 @@ def test_the_dead_do_nothing_more() -> None:
     assert left == {(), ("p",), ("p", "q"), ("p", "q", "z")}
 
 
-def test_a_file_is_seen_empty_before_it_is_written_and_stays_so_if_its_writer_dies() -> None:
+def test_a_new_file_is_empty_until_its_write_and_stays_empty_if_the_writer_dies() -> None:
     def reader(port: SimPort) -> object:
         return attempt(port, ("read", "p", 9))
 
@@ -61,21 +63,21 @@ def test_a_file_is_seen_empty_before_it_is_written_and_stays_so_if_its_writer_di
     assert (("p", b""),) in {files for _, files in seen}
 
 
-def test_a_reply_is_lost_after_the_deed_and_a_failed_call_does_nothing() -> None:
+def test_a_lost_reply_follows_a_change_and_a_failed_call_changes_nothing() -> None:
     def mover(port: SimPort) -> object:
         return attempt(port, ("rename", "x", "y"))
 
     seen: set[Any] = set()
     engine.explore(scenario(mover, files=["x"], seen=seen, faults=Faults(lost=1)))
-    told = {(values[0][1], files[0][0]) for values, files in seen}
-    assert told == {(None, "y"), (("FileNotFoundError", 2), "y"), (("OSError", 5), "y")}
+    outcomes = {(values[0][1], files[0][0]) for values, files in seen}
+    assert outcomes == {(None, "y"), (("FileNotFoundError", 2), "y"), (("OSError", 5), "y")}
     seen.clear()
     engine.explore(scenario(mover, files=["x"], seen=seen, faults=Faults(failed=1)))
-    told = {(values[0][1], files[0][0]) for values, files in seen}
-    assert told == {(None, "y"), (("OSError", 5), "x")}
+    outcomes = {(values[0][1], files[0][0]) for values, files in seen}
+    assert outcomes == {(None, "y"), (("OSError", 5), "x")}
 
 
-def test_a_link_that_is_done_can_be_answered_with_eexist() -> None:
+def test_a_link_that_was_made_can_be_answered_with_eexist() -> None:
     seen: set[Any] = set()
     linker = program([("link", "x", "y")])
     engine.explore(scenario(linker, files=["x"], seen=seen, faults=Faults(lost=1)))
@@ -84,14 +86,14 @@ def test_a_link_that_is_done_can_be_answered_with_eexist() -> None:
 
 def test_a_rename_answered_eio_lands_after_the_look_or_never() -> None:
     def mover(port: SimPort) -> object:
-        told = attempt(port, ("rename", "x", "y"))
-        return told, tuple(name for name in port.names("") if name in "xy")
+        outcome = attempt(port, ("rename", "x", "y"))
+        return outcome, tuple(name for name in port.names("") if name in "xy")
 
     seen: set[Any] = set()
     engine.explore(scenario(mover, files=["x"], seen=seen, faults=Faults(late=1)))
     eio = ("OSError", 5)
-    told = {(values[0][1], files[0][0]) for values, files in seen}
-    assert told == {
+    outcomes = {(values[0][1], files[0][0]) for values, files in seen}
+    assert outcomes == {
         ((None, ("y",)), "y"),
         ((eio, ("x",)), "x"),  # never
         ((eio, ("x",)), "y"),  # after the look
@@ -103,7 +105,7 @@ def test_a_rename_answered_eio_lands_after_the_look_or_never() -> None:
     ("torn", "expected"),
     [(0, {("x",), ("y",)}), (1, {("x",), ("y",), (), ("x", "y")})],
 )
-def test_a_listing_misses_or_doubles_what_is_renamed_meanwhile(
+def test_a_listing_misses_or_doubles_a_name_that_is_renamed_meanwhile(
     torn: int, expected: set[tuple[str, ...]]
 ) -> None:
     def lister(port: SimPort) -> object:
@@ -115,7 +117,7 @@ def test_a_listing_misses_or_doubles_what_is_renamed_meanwhile(
     assert {values[0][1] for values, _ in seen} == expected
 
 
-def test_faults_strike_only_where_the_scenario_lets_them() -> None:
+def test_faults_strike_only_the_calls_that_the_scenario_allows() -> None:
     seen: set[Any] = set()
     crowd = scenario(
         program([("touch", "x"), ("stat", "done")]),
@@ -131,7 +133,7 @@ def test_faults_strike_only_where_the_scenario_lets_them() -> None:
 # -- time ----------------------------------------------------------------------------------------
 
 
-def test_time_goes_on_between_any_two_calls_and_a_step_moves_only_the_disk_s_clock() -> None:
+def test_time_advances_between_any_two_calls_and_a_step_moves_only_the_clock_of_the_disk() -> None:
     def watcher(port: SimPort) -> object:
         boot = port.boottime()
         port.touch("x")
@@ -202,7 +204,7 @@ def test_without_noreplace_a_rename_looks_first_and_can_be_overtaken() -> None:
         engine.explore(lost)
 
 
-def test_inode_numbers_come_back_where_a_file_system_reuses_them() -> None:
+def test_inode_numbers_are_reused_on_a_file_system_that_reuses_them() -> None:
     def run(port: SimPort) -> object:
         first = port.stat("x").ino
         port.unlink("x")
@@ -216,6 +218,6 @@ def test_inode_numbers_come_back_where_a_file_system_reuses_them() -> None:
             world.put("x")
             return [Actor("a", run)]
 
-        told = Scenario("inodes", build, final=lambda w, h, r: str(r["a"].value))
+        scenario = Scenario("inodes", build, final=lambda w, h, r: str(r["a"].value))
         with pytest.raises(Violation, match=str(reuses)):
-            engine.explore(told)
+            engine.explore(scenario)

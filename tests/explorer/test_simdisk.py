@@ -47,7 +47,7 @@ CALLS = st.one_of(
 
 
 def lay_out(port: Any) -> None:
-    port.mkdir(".dibs")  # where other folders are made before they get their names
+    port.mkdir(".dibs")  # other folders are made here before they get their names
     port.mkdir("d")
     port.create("a", b"first")
     port.mkdir("d/e")
@@ -55,7 +55,7 @@ def lay_out(port: Any) -> None:
 
 
 def essence(result: Any) -> object:
-    """What a simulated and a real answer have in common."""
+    """A value that is equal for equal simulated and real answers."""
     if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], bytes):
         return result[0], essence(result[1])
     if hasattr(result, "mode"):
@@ -64,10 +64,10 @@ def essence(result: Any) -> object:
 
 
 def behaviour(port: Any, calls: Sequence[tuple[Any, ...]]) -> list[object]:
-    told = [essence(attempt(port, call)) for call in calls]
+    answers = [essence(attempt(port, call)) for call in calls]
     for folder in ("", "d", "d/e"):
-        told.append(attempt(port, ("names", folder)))
-    return told
+        answers.append(attempt(port, ("names", folder)))
+    return answers
 
 
 def simulated(run: Run, lay: Callable[[SimWorld], None] = lambda world: None) -> Any:
@@ -89,7 +89,7 @@ def simulated(run: Run, lay: Callable[[SimWorld], None] = lambda world: None) ->
 def test_the_simulated_disk_answers_as_the_real_one(
     tmp_path_factory: pytest.TempPathFactory, calls: list[tuple[Any, ...]]
 ) -> None:
-    from dibs.disk import Disk
+    from dibs.files.disk import Disk
 
     root = str(tmp_path_factory.mktemp("board"))
     os.mkfifo(f"{root}/fifo")
@@ -110,10 +110,10 @@ def test_the_simulated_disk_answers_as_the_real_one(
 
 
 def times(port: Any, pause: float) -> list[object]:
-    """Which times each call moves."""
+    """Which file times each call changes."""
     lay_out(port)
     port.link("a", "b")
-    told: list[object] = []
+    answers: list[object] = []
     watched = ["", "a", "b", "c", "d", "d/a", "d/f"]
 
     def look() -> list[Any]:
@@ -142,7 +142,7 @@ def times(port: Any, pause: float) -> list[object]:
         before = look()
         port.sleep(pause)
         getattr(port, call[0])(*call[1:])
-        told.append(
+        answers.append(
             (
                 call,
                 [
@@ -152,11 +152,13 @@ def times(port: Any, pause: float) -> list[object]:
                 ],
             )
         )
-    return told
+    return answers
 
 
-def test_the_same_times_move(tmp_path_factory: pytest.TempPathFactory) -> None:
-    from dibs.disk import Disk
+def test_each_call_changes_the_same_file_times_as_on_the_real_disk(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    from dibs.files.disk import Disk
 
     disk = Disk(str(tmp_path_factory.mktemp("times")))
     assert simulated(lambda port: times(port, 0.02)) == times(disk, 0.02)

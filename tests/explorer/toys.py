@@ -1,4 +1,4 @@
-"""Claim protocols small enough to see through: they show what the engine finds, and how fast."""
+"""Tiny claim protocols that show what the engine finds, and how fast."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .simdisk import SimWorld
 
 
 def naive(port: SimPort) -> str:
-    """Look, then write: two can look before either writes."""
+    """Looks, then writes: two can look before either writes."""
     if "owner" in port.names(""):
         return "lost"
     try:
@@ -25,13 +25,13 @@ def naive(port: SimPort) -> str:
 
 
 def careful(port: SimPort) -> str:
-    """One rename to a name of one's own; after any error, look at both names."""
+    """Renames to a unique name; after any error it looks at both names."""
     mine = f"t.{port.name}-{port.nonce()}.claimed"
     try:
         port.rename("t.available", mine)
     except OSError:
-        # The source first: were it looked at last, a late rename could land between the looks
-        # and leave "my name is not there, and the source is gone".
+        # The source first: otherwise a late rename could land between the looks, and the actor
+        # would see neither its name nor the source.
         if there(port, "t.available"):
             return "unsure"
         if not there(port, mine):
@@ -53,7 +53,7 @@ def there(port: SimPort, path: str) -> bool:
 
 
 def trusting(port: SimPort) -> str:
-    """Believes the error: a claim whose reply was lost is forgotten."""
+    """Trusts the error: it forgets a claim whose reply was lost."""
     mine = f"t.{port.name}-{port.nonce()}.claimed"
     try:
         port.rename("t.available", mine)
@@ -87,11 +87,11 @@ def both(world: SimWorld, history: History) -> str | None:
 
 
 def accounted(world: SimWorld, history: History, results: Mapping[str, Outcome]) -> str | None:
-    """A claim is never there with an owner that was told that it lost."""
+    """Check that no claim exists whose owner returned that it lost."""
     for path in world.files():
         owner = path.removeprefix("t.").partition("-")[0]
         if path.endswith(".claimed") and owner in results and results[owner].value == "lost":
-            return f"{owner} was told that it lost, and holds {path}"
+            return f"{owner} returned that it lost, and holds {path}"
     return None
 
 
@@ -123,5 +123,5 @@ CROWD = Scenario(
 
 
 def trusted() -> AbstractContextManager[None]:
-    """A worker that does not look at its own name after an error."""
+    """Make the worker skip the look at its own name after an error."""
     return mutant.swapped(sys.modules[__name__], "careful", trusting)

@@ -1,4 +1,4 @@
-"""A run, told so that a person can follow it."""
+"""The text of a run, for a person to follow."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import errno
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dibs.disk import Stat
+from dibs.files.port import Stat
 
 from .scenario import (
     ADVANCE,
@@ -35,16 +35,16 @@ _FAULTS = {
     DELAY: "not done yet",
     CRASH: "crashes before this call",
     LAND: LANDED,
-    ADVANCE: "time goes on",
+    ADVANCE: "time passes",
     STEP: "the clock is set",
-    END: "what has not landed never will",
+    END: "pending calls are dropped",
 }
 
-Trodden = tuple[Choice, Any, Any]
+TakenChoice = tuple[Choice, Any, Any]
 
 
-def step_of(actors: Sequence[Actor], trodden: Trodden) -> Step:
-    (kind, who, extra, _), call, result = trodden
+def step_of(actors: Sequence[Actor], taken: TakenChoice) -> Step:
+    (kind, who, extra, _), call, result = taken
     fault = _FAULTS[kind]
     if kind == RUN and extra is not None:
         fault = "torn listing"
@@ -54,18 +54,18 @@ def step_of(actors: Sequence[Actor], trodden: Trodden) -> Step:
     return Step(actors[who].name, call, result, fault)
 
 
-def tell(
+def trace_text(
     actors: Sequence[Actor],
-    trail: Sequence[Trodden],
+    trail: Sequence[TakenChoice],
     world: SimTree,
     results: Mapping[str, Outcome],
 ) -> str:
-    """The numbered story of a run, and what it left behind."""
+    """The numbered steps of a run, and what it left behind."""
     width = max(len(actor.name) for actor in actors)
     lines = []
-    for n, trodden in enumerate(trail, 1):
-        (kind, _, extra, preempts), _, _ = trodden
-        who, call, result, fault = step_of(actors, trodden)
+    for n, taken in enumerate(trail, 1):
+        (kind, _, extra, preempts), _, _ = taken
+        who, call, result, fault = step_of(actors, taken)
         if kind in (ADVANCE, STEP):
             lines.append(f"{n:4}  {'-':{width}}  {fault}: {extra / SECOND:+g} s")
             continue

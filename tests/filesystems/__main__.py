@@ -1,9 +1,9 @@
-"""The full form of everything that is tried on other file systems; forty minutes, as root.
+"""The full form of all tests on other file systems; it takes forty minutes, as root.
 
     python -m tests.filesystems
 
-Each part also runs by itself: `tests.filesystems.gluster`, `.sshfs` and `.hostile`, and `.nfs` in
-the machine of `machine.py`; the tests of this folder are their shorter form.
+Each part also runs alone: `tests.filesystems.gluster`, `.sshfs` and `.hostile`, and `.nfs` in
+the machine of `machine.py`; the tests of this folder are the short form.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def main() -> int:
         print(f"=== {' '.join((part, *more))}", flush=True)
         if subprocess.run([sys.executable, "-m", f"tests.filesystems.{part}", *more]).returncode:
             failed.append(part)
-    print(f"=== failed: {', '.join(failed)}" if failed else "=== all of it held")
+    print(f"=== failed: {', '.join(failed)}" if failed else "=== all passed")
     return 1 if failed else 0
 
 

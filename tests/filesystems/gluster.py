@@ -4,11 +4,11 @@
     python -m tests.filesystems.gluster --seconds 120      a shorter one
     python -m tests.filesystems.gluster --seed 7           another one
 
-The storm with workers on both of two mounts, its reaper and its operator on the far one. The
-clients have the translators of a default volume, with all caches on. Meanwhile the far client is
-killed and mounted again, either stands still, and the server is killed and started again, or
-stopped for a minute. Before, a dashboard's reader on the far mount is timed. The exit code is 0
-when nothing is lost, committed twice or reaped alive.
+It runs a storm with workers on both of two mounts, and the reaper and the operator on the far one.
+The clients have the translators of a default volume, with all caches on. Meanwhile the far client
+is killed and remounted, one of the two hangs, and the server is killed and restarted, or stopped
+for a minute. Before the storm, it times the watch of a dashboard on the far mount. The exit code
+is 0 when nothing is lost, committed twice or reaped alive.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from tests.stress.storm import Plan
 from tests.stress.weather import asked
 
 STALE = 2.1
-"""Seconds: the kernel's cache and that of the client, one after the other, and a tick."""
+"""Seconds: the kernel's cache plus that of the client plus a tick."""
 TTL = 11.0
-"""Five times as long: whoever keeps its deadline is seen in time."""
+"""Five times as long: the beat of an owner in time is seen in time."""
 _SERVER = ("storage/posix", "features/locks", "performance/io-threads", "debug/io-stats")
 _CLIENT = (
     "protocol/client",
@@ -43,17 +43,17 @@ _CLIENT = (
     "performance/quick-read",
     "performance/md-cache",
 )
-"""From the brick upwards, as `gluster volume create` stacks them, with every cache that it has."""
+"""From the brick upwards, as `gluster volume create` stacks them, with every cache."""
 
 
 def why_not() -> str:
-    """Why it cannot be tried here; empty where it can."""
+    """Why it cannot be tested here; empty if it can."""
     return remote.why_not("glusterfsd", "glusterfs")
 
 
 @contextmanager
 def volume(folder: Path, brick: Path | None = None, *, ping: int = 42) -> Iterator[Remote]:
-    """Two mounts of one brick; `ping`: seconds after which a silent server is given up."""
+    """Two mounts of one brick; `ping`: seconds after which the clients give up on a server."""
     brick = brick or folder / "brick"
     brick.mkdir(exist_ok=True)
     made = _remote(folder, brick, free_port(), ping)
@@ -68,7 +68,7 @@ def volume(folder: Path, brick: Path | None = None, *, ping: int = 42) -> Iterat
 
 @contextmanager
 def mount(folder: Path) -> Iterator[Path]:
-    """One mount, as `mounts.KINDS` has them."""
+    """One mount, for `mounts.KINDS`."""
     with volume(folder) as made:
         yield made.ways[0].place
 
@@ -90,7 +90,7 @@ def _remote(folder: Path, brick: Path, port: int, ping: int) -> Remote:
         "remote-subvolume": "top",
         "ping-timeout": str(ping),
     }
-    (folder / "client.vol").write_text(_stack(_CLIENT, {"protocol/client": there}, last="whole"))
+    (folder / "client.vol").write_text(_stack(_CLIENT, {"protocol/client": there}, last="complete"))
     return Remote(
         brick,
         _daemon(folder, "glusterfsd", "server"),
@@ -130,8 +130,8 @@ def full_storm(where: Path, plan: Plan) -> Verdict:
         print(watched([way.place / "watched" for way in made.ways]))
         ways = [way.place / "board" for way in made.ways]
         breaker = Breaker(made, plan.seconds, gap=15.0, outage=60.0)
-        verdict, told = remote.blow(where, plan, ways, breaker)
-    print(told)
+        verdict, summary = remote.blow(where, plan, ways, breaker)
+    print(summary)
     return verdict
 
 

@@ -1,12 +1,12 @@
-"""A machine of one's own, for the file systems that this kernel does not have: Debian's in qemu.
+"""A virtual machine for the file systems that this kernel does not have: Debian's kernel in qemu.
 
     python -m tests.filesystems.machine tests.filesystems.nfs --seconds 60
 
 runs that module in it. `DIBS_TEST_KERNEL` names the folder of an unpacked kernel package, as
 `apt-get download linux-image-…` and `dpkg -x` make it; `.ci/run` does so. The machine has two
-processors, reads the files of this one, writes to memory, and is gone with the module. It boots in
-ten seconds, and runs at a fifth of the speed: it asks for no help from the processor, which is not
-to be had everywhere.
+processors, reads the files of this one, writes to memory, and ends with the module. It boots in ten
+seconds, and runs at a fifth of the speed, because it emulates the processor: hardware support is
+not available everywhere.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ MODULES = (
     "nfsv3",
     "nfsv4",
 )
-"""What the machine's kernel is to know."""
+"""The modules for the tests."""
 _FIRST = ("virtio_pci", "9pnet_virtio", "9p", "overlay")
-"""What it needs to find its files."""
+"""The modules for its own files."""
 _PROGRAMS = ("qemu-system-x86_64", "busybox", "modprobe", "depmod", "cpio")
 _QEMU = (
     *("qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max"),
@@ -81,15 +81,15 @@ _ended = re.compile(r"^=== ended with (\d+)\r?$", re.MULTILINE).search
 
 
 def inside() -> bool:
-    """Whether this is the machine itself, where nothing can be harmed."""
+    """Whether this is the virtual machine, where nothing can be harmed."""
     return "DIBS_TEST_MACHINE" in os.environ
 
 
 def knows(kind: str) -> bool:
-    """Whether that file system can be tried here, its module loaded or not."""
+    """Whether a file system can be tested here, with its module loaded or not."""
     if inside():
         return True
-    if kind == "nfs":  # it would stop the server of whoever has one
+    if kind == "nfs":  # the tests would stop the server of this machine
         return False
     if kind in Path("/proc/filesystems").read_text().split():
         return True
@@ -99,7 +99,7 @@ def knows(kind: str) -> bool:
 
 
 def why_not() -> str:
-    """Why no machine can be had; empty where one can."""
+    """Why no virtual machine can run; empty if one can."""
     missing = [name for name in _PROGRAMS if _found(name) is None]
     if missing:
         return f"{', '.join(missing)}: not installed"
@@ -109,9 +109,9 @@ def why_not() -> str:
 
 
 def run(*command: str, seconds: float) -> tuple[int, str]:
-    """Have this Python do something in the machine; its exit code, and all that it said.
+    """Run this Python in the machine; returns the exit code and the output.
 
-    The code is -1 where the machine did not come to the end of it in so many seconds.
+    The code is -1 if the machine did not finish in time.
     """
     with tempfile.TemporaryDirectory() as scratch:
         image = _image(Path(scratch), shlex.join([sys.executable, *command]))
@@ -130,7 +130,7 @@ def run(*command: str, seconds: float) -> tuple[int, str]:
 
 
 def _image(folder: Path, command: str) -> Path:
-    """The little that the kernel starts with, packed as it wants it."""
+    """The initial file system of the kernel."""
     made = folder / "first"
     for name in ("bin", "proc", "dev", "files", "new"):
         (made / name).mkdir(parents=True)
@@ -162,19 +162,19 @@ def _image(folder: Path, command: str) -> Path:
 
 
 def _libraries(program: Path) -> list[Path]:
-    """What it is linked with; nothing for a static one."""
-    told = subprocess.run(["ldd", program], capture_output=True, text=True, check=False)
-    return [Path(word) for word in told.stdout.split() if word.startswith("/")]
+    """The libraries of a program; none for a static one."""
+    done = subprocess.run(["ldd", program], capture_output=True, text=True, check=False)
+    return [Path(word) for word in done.stdout.split() if word.startswith("/")]
 
 
 def _needed(module: str) -> Iterator[Path]:
-    """A module of the machine's kernel and what it stands on, in the order of loading."""
+    """A module of the machine's kernel and its dependencies, in the order of loading."""
     version = next(_kernel().glob("lib/modules/*")).name
     if not (_kernel() / "lib/modules" / version / "modules.dep").exists():
         subprocess.run([_found("depmod") or "", "-b", _kernel(), version], check=True)
     how = (_found("modprobe") or "", "-d", _kernel(), "-S", version, "--show-depends", module)
-    told = subprocess.run(how, capture_output=True, text=True, check=True).stdout
-    for line in told.splitlines():
+    listed = subprocess.run(how, capture_output=True, text=True, check=True).stdout
+    for line in listed.splitlines():
         if line.startswith("insmod "):
             yield Path(line.split()[1])
 

@@ -1,4 +1,4 @@
-"""Mounts made for one test, and always taken down again."""
+"""Mounts for one test, always unmounted after it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 IMAGE_BYTES = 320 << 20
-"""As much as XFS wants; the file is sparse."""
+"""The least size for XFS; the file is sparse."""
 Mount = Callable[[Path], AbstractContextManager[Path]]
-"""Given an empty folder, mounts something below it and gives the place."""
+"""Mounts something below an empty folder and yields the place."""
 
 
 def run(*command: str | Path) -> None:
-    """Run a tool; where it is missing or refuses, the test is skipped and says why."""
+    """Run a tool; skip the test with the reason if the tool is missing or fails."""
     shown = Path(command[0]).name
     if shutil.which(shown) is None:
         pytest.skip(f"THIS FILE SYSTEM WAS NOT TRIED: {shown} is not installed")
@@ -30,7 +30,7 @@ def run(*command: str | Path) -> None:
 
 
 def why_not() -> str:
-    """Why nothing can be mounted here; empty where it can."""
+    """Why nothing can be mounted here; empty if it can."""
     if os.geteuid() != 0:
         return "only root may mount"
     with tempfile.TemporaryDirectory() as place:
@@ -43,7 +43,7 @@ def why_not() -> str:
 
 @contextmanager
 def mounted(place: Path, *how: str | Path) -> Iterator[Path]:
-    """Mount something at a place, for as long as the block lasts."""
+    """Mount something at a place inside the block."""
     place.mkdir(exist_ok=True)
     run(*how, place)
     try:
@@ -60,7 +60,7 @@ def tmpfs(folder: Path, options: str = "size=16m") -> Iterator[Path]:
 
 @contextmanager
 def overlay(folder: Path) -> Iterator[Path]:
-    """Its layers lie on a tmpfs, because an overlay does not lie on another one."""
+    """An overlay with its layers on a tmpfs, because an overlay cannot be on another one."""
     with tmpfs(folder) as ground:
         parts = {name: ground / name for name in ("lowerdir", "upperdir", "workdir")}
         for part in parts.values():
@@ -73,7 +73,7 @@ def overlay(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def bindfs(folder: Path) -> Iterator[Path]:
-    """A folder passed through by a process in user space."""
+    """A folder that a user-space process passes through."""
     below = folder / "below"
     below.mkdir()
     with mounted(folder / "bindfs", "bindfs", below) as place:

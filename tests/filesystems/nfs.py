@@ -1,15 +1,15 @@
-"""The kernel's own NFS: a server, and clients in network namespaces of their own, as two hosts are.
+"""The kernel's NFS: a server, and clients in separate network namespaces, like two hosts.
 
     python -m tests.filesystems.machine tests.filesystems.nfs                  the full form
     python -m tests.filesystems.machine tests.filesystems.nfs --seconds 60     a shorter one
     python -m tests.filesystems.machine tests.filesystems.nfs --seed 7         another one
 
-The storm with workers on both of two mounts, its reaper and its operator on the far one.
-Meanwhile the far host loses its network, both do, and the server is stopped and started again,
-which forgets the answers that it gave. Before, the probe looks over both mounts, and a dashboard's
-reader on the far one is timed. The exit code is 0 when nothing is lost, committed twice or reaped
-alive, for each version of NFS. It takes ten minutes, and wants to be root on a machine of its own,
-whose kernel has both sides of it: `machine.py` beside this file boots one.
+It runs a storm with workers on both of two mounts, and the reaper and the operator on the far one.
+Meanwhile the far host loses its network, or both do, and the server is restarted and forgets the
+answers that it gave. Before the storm, the probe runs over both mounts, and the watch of a
+dashboard on the far one is timed. The exit code is 0 when nothing is lost, committed twice or
+reaped alive, for each version of NFS. It takes ten minutes, and needs root on a separate machine
+whose kernel has the server and the client: `machine.py` beside this file boots one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tests.stress.weather import asked
 
 VERSIONS = ("4.2", "3")
 OPTIONS = "actimeo=1,nolock"
-"""What is seen over one mount is at most a second older than over the other."""
+"""The view over one mount is at most a second older than over the other."""
 STALE = 1.1
 TTL = 8.0
 _PROGRAMS = ("mount.nfs", "rpc.nfsd", "rpc.mountd", "exportfs", "rpcbind", "ip", "nsenter")
@@ -44,11 +44,11 @@ _NFSD = Path("/proc/fs/nfsd")
 _IDENTIFIER = "/sys/fs/nfs/net/nfs_client/identifier"
 _STATE = Path("/var/lib/nfs")
 _GRACE = 10
-"""Seconds that a server which was started again gives its clients to come back; the least."""
+"""Seconds that a restarted server gives its clients to reconnect; the minimum."""
 
 
 def why_not() -> str:
-    """Why it cannot be tried here; empty where it can."""
+    """Why it cannot be tested here; empty if it can."""
     if not machine.inside():
         return "it stops the kernel's server: only in the machine of tests/filesystems/machine.py"
     missing = [name for name in _PROGRAMS if shutil.which(name) is None]
@@ -58,7 +58,7 @@ def why_not() -> str:
 
 
 class Far(NamedTuple):
-    """A host: a network of its own, and its mount of the served folder."""
+    """A host: a separate network, and its mount of the served folder."""
 
     name: str
     number: int
@@ -66,14 +66,14 @@ class Far(NamedTuple):
     options: str
 
     def join(self) -> None:
-        """Be on the server's network."""
+        """Join the network of the server."""
         ip("netns", "add", self.name)
         ip("link", "add", self.name, "type", "veth", "peer", "name", "eth0", "netns", self.name)
         ip("addr", "add", f"{self._net}.1/24", "dev", self.name)
         ip("link", "set", self.name, "up")
         ip("-n", self.name, "addr", "add", f"{self._net}.2/24", "dev", "eth0")
         ip("-n", self.name, "link", "set", "eth0", "up")
-        # Else both have the machine's name, and the server takes them for one client.
+        # Otherwise both have the machine's name, and the server sees one client.
         ip("netns", "exec", self.name, "sh", "-c", f"echo {self.name} > {_IDENTIFIER}")
 
     def mount(self) -> None:
@@ -83,7 +83,7 @@ class Far(NamedTuple):
         _run(*within, "mount", "-t", "nfs", "-o", self.options, what, self.place)
 
     def link(self, way: str) -> None:
-        """Cut the network, or mend it."""
+        """Cut the network, or restore it."""
         ip("link", "set", self.name, way)
 
     @property
@@ -110,19 +110,19 @@ def served(folder: Path, version: str, options: str = OPTIONS) -> Iterator[list[
             _run("umount", "--force", "--lazy", host.place)
             ip("netns", "del", host.name)
         still()
-        for left in Path("/srv").glob("[!l]*"):  # all but lost+found
+        for left in Path("/srv").glob("[!l]*"):  # all except lost+found
             shutil.rmtree(left)
 
 
 @contextmanager
 def mount(folder: Path) -> Iterator[Path]:
-    """One mount, as `mounts.KINDS` has them."""
+    """One mount, for `mounts.KINDS`."""
     with served(folder, VERSIONS[0]) as hosts:
         yield hosts[0].place
 
 
 def _export() -> None:
-    """A folder on a disk of its own, for whoever asks."""
+    """Export a folder on a separate disk to all clients."""
     Path("/srv").mkdir(exist_ok=True)
     if not Path("/srv").is_mount():
         disk = Path("/dev/shm/disk")
@@ -147,12 +147,12 @@ def serve() -> None:
 
 
 def still() -> None:
-    """Stop the server; it forgets whom it has answered what."""
+    """Stop the server; it forgets its answers."""
     _run("rpc.nfsd", "0")
 
 
 class Breaker(NamedTuple):
-    """Breaks network, mount and server in turn, and mends each again."""
+    """Breaks network, mount and server in turn, and restores each."""
 
     hosts: Sequence[Far]
     seconds: float
@@ -160,7 +160,7 @@ class Breaker(NamedTuple):
     outage: float
 
     def go_on(self, scene: Scene) -> None:
-        """Until the time is up, or the word comes."""
+        """Run until the time is up or the storm is over."""
         log = Ledger(scene.ledger)
         chance, end = random.Random(scene.seed), time.monotonic() + self.seconds
         ways: dict[str, Callable[[Scene], None]] = {
@@ -189,7 +189,7 @@ class Breaker(NamedTuple):
 
 
 def full_storm(where: Path, plan: Plan) -> Verdict:
-    """One storm over each version; the first verdict that tells of a fault, else the last."""
+    """Run one storm over each version; returns the first verdict with a fault, else the last."""
     for version in VERSIONS:
         folder = where / version
         folder.mkdir(parents=True)
@@ -197,20 +197,20 @@ def full_storm(where: Path, plan: Plan) -> Verdict:
             print(f"=== NFS {version}: {probed(hosts)}", flush=True)
             print(watched([host.place / "watched" for host in hosts], 5), flush=True)
             breaker = Breaker(hosts, plan.seconds, gap=3.0, outage=6.0)
-            verdict, told = blow(folder, plan, [host.place / "board" for host in hosts], breaker)
-        print(told, flush=True)
+            verdict, summary = blow(folder, plan, [host.place / "board" for host in hosts], breaker)
+        print(summary, flush=True)
         if verdict.faults:
             break
     return verdict
 
 
 def probed(hosts: Sequence[Far]) -> str:
-    """What `check --probe --peer` comes to over both mounts."""
+    """The verdict of `check --probe --peer` over both mounts."""
     near, far = (host.place / "probed" for host in hosts)
     near.mkdir()
     how = (sys.executable, "-m", "dibs", "-d", near, "check", "--probe", "--peer", far)
-    told = subprocess.run(how, capture_output=True, text=True, check=False).stdout
-    return told.strip().rpartition("\n")[2]
+    lines = subprocess.run(how, capture_output=True, text=True, check=False).stdout
+    return lines.strip().rpartition("\n")[2]
 
 
 def ip(*words: str | Path) -> None:

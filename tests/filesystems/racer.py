@@ -1,4 +1,4 @@
-"""`python -m tests.filesystems.racer DIR OWNER`: at a line on stdin claim and finish what waits."""
+"""`python -m tests.filesystems.racer DIR OWNER`: on a line of stdin claims and finishes tasks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import dibs
 
 
 def main(path: str, owner: str) -> None:
-    """Print every claim that was finished, one a line."""
+    """Print every finished claim, one per line."""
     board = dibs.open(path)
     board.snapshot()
     print("ready", flush=True)

@@ -1,4 +1,4 @@
-"""What every remote file system in these tests has: a server, mounts of it, and their breaking."""
+"""Shared by the remote file systems: a server, its mounts, and their faults."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from tests.filesystems.hostile import people
+from tests.filesystems.hostile import tolerant_crew
 from tests.filesystems.mounts import why_not as nothing_mounts
 from tests.patience import PATIENCE
 from tests.stress import ledger
@@ -26,14 +26,14 @@ from tests.stress.ledger import Ledger
 from tests.stress.storm import Land, Plan, report, storm
 
 BROKE = "broke"
-"""A line of the outside log: this part was broken in this way."""
+"""The word in the outside log for a fault of a part."""
 _DETACHED = 'echo $$ >"$0" && exec "$@"'
 
 
 class Daemon:
-    """A program that outlives whoever starts it, and is known by its pid file alone.
+    """A program that outlives its starter and is identified by its pid file.
 
-    So a process of the storm can kill it and start it again, and the test still ends it.
+    A process of the storm can kill and restart it, and the test still ends it.
     """
 
     def __init__(self, folder: Path, name: str, *command: str | Path) -> None:
@@ -50,7 +50,7 @@ class Daemon:
 
     @property
     def pid(self) -> int:
-        """Its pid while it runs; else 0."""
+        """Its pid while it runs; otherwise 0."""
         try:
             pid = int(self._file.read_text())
             state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
@@ -59,20 +59,20 @@ class Daemon:
         return pid if state not in "ZX" else 0
 
     def signal(self, number: signal.Signals) -> None:
-        """Signal it with all that it has started: an sshd serves in other processes."""
+        """Signal it and its children: an sshd serves in other processes."""
         pid = self.pid
         for each in family(pid) if pid else ():
             with suppress(ProcessLookupError):
                 os.kill(each, number)
 
     def kill(self) -> None:
-        """End it without a word, and wait until it has."""
+        """Kill it, and wait for its end."""
         self.signal(signal.SIGKILL)
         await_(lambda: not self.pid, f"{self.name} cannot be killed")
 
 
 class Way:
-    """One mount, as one host has it; `kill` takes away the process behind it."""
+    """One mount of one host, with the process behind it."""
 
     def __init__(self, place: Path, daemon: Daemon) -> None:
         self.place = place
@@ -90,7 +90,7 @@ class Way:
         self.daemon.kill()
 
     def again(self) -> None:
-        """Mount it anew, as somebody does who finds it dead."""
+        """Mount it again, as an operator does who finds it dead."""
         self.unmount()
         self.mount()
 
@@ -102,7 +102,7 @@ class Way:
 
 
 class Remote(NamedTuple):
-    """A served folder and the mounts of it."""
+    """A served folder and its mounts."""
 
     below: Path
     """The served folder itself."""
@@ -117,7 +117,7 @@ class Remote(NamedTuple):
         await_(self.ready, f"{self.server.name} does not answer: see {self.server.log}")
 
     def end(self) -> None:
-        """Take everything down, whatever state it is in."""
+        """Unmount and stop everything, in any state."""
         self.server.signal(signal.SIGCONT)
         for way in self.ways:
             way.unmount()
@@ -125,25 +125,25 @@ class Remote(NamedTuple):
 
 
 class Breaks(Protocol):
-    """What breaks parts of it while a storm blows."""
+    """Breaks parts of a remote file system during a storm."""
 
     def go_on(self, scene: Scene) -> None:
-        """Until the time is up, or the word comes."""
+        """Run until the time is up or the storm is over."""
 
 
 class Breaker(NamedTuple):
-    """Breaks the far mount and the server in turn, and mends each again."""
+    """Breaks the far mount and the server in turn, and restores each."""
 
     remote: Remote
     seconds: float
-    """For how long it goes on."""
+    """How long it runs, in seconds."""
     gap: float
-    """Seconds of peace between two breakings."""
+    """The seconds between two faults."""
     outage: float
-    """For how long a server or a mount stands still."""
+    """How long a server or a mount hangs, in seconds."""
 
     def go_on(self, scene: Scene) -> None:
-        """Until the time is up, or the word comes."""
+        """Run until the time is up or the storm is over."""
         log = Ledger(scene.ledger)
         chance, end = random.Random(scene.seed), time.monotonic() + self.seconds
         while not scene.over(self.gap) and time.monotonic() < end:
@@ -151,7 +151,7 @@ class Breaker(NamedTuple):
                 log.write(BROKE, how)
                 self._ways()[how](scene)
                 over = scene.over(self.gap)
-                self._mend()
+                self._restore()
                 if over or time.monotonic() >= end:
                     break
 
@@ -179,7 +179,7 @@ class Breaker(NamedTuple):
         scene.over(self.outage / 4)
         self.remote.serve()
 
-    def _mend(self) -> None:
+    def _restore(self) -> None:
         for way in self.remote.ways:
             if not way.daemon.pid:  # an sshfs ends with its connection
                 way.again()
@@ -188,14 +188,14 @@ class Breaker(NamedTuple):
 def blow(
     where: Path, plan: Plan, ways: Sequence[Path], breaker: Breaks | None = None
 ) -> tuple[Verdict, str]:
-    """A storm over these ways to one new board: its verdict, and all that is to be told of it."""
-    verdict = storm(where, plan, Land(ways, people, breaker.go_on if breaker else None))
+    """Run a storm over these paths to one new board; returns its verdict and its summary."""
+    verdict = storm(where, plan, Land(ways, tolerant_crew, breaker.go_on if breaker else None))
     lines = ledger.read(where / "outside.log")
     broken = Counter(line.name for line in lines if line.word == BROKE)
     strikes = verdict.figures["kills"] + verdict.figures["stops"]
-    told = ", ".join(f"{number} {how}" for how, number in sorted(broken.items()))
+    faults = ", ".join(f"{number} {how}" for how, number in sorted(broken.items()))
     return verdict, (
-        f"broken: {told or 'nothing'}\n{report(verdict)}\n"
+        f"broken: {faults or 'nothing'}\n{report(verdict)}\n"
         f"operations run {len(lines)}, faults injected {strikes + broken.total()}, "
         f"lost {verdict.lost}, double commits {verdict.twice}, "
         f"live claims reaped {verdict.live_reaped}"
@@ -203,7 +203,7 @@ def blow(
 
 
 def why_not(*programs: str) -> str:
-    """Why these cannot serve and mount anything here; empty where they can."""
+    """Why these programs cannot serve and mount here; empty if they can."""
     if reason := nothing_mounts():
         return reason
     if not os.path.exists("/dev/fuse"):
@@ -213,20 +213,20 @@ def why_not(*programs: str) -> str:
 
 
 def free_port() -> int:
-    """A port of this machine that nobody listens on."""
+    """A free port of this machine."""
     with socket.socket() as made:
         made.bind(("127.0.0.1", 0))
         return int(made.getsockname()[1])
 
 
 def answers(port: int) -> bool:
-    """Whether somebody listens on that port."""
+    """Whether a program listens on the port."""
     with socket.socket() as tried:
         return tried.connect_ex(("127.0.0.1", port)) == 0
 
 
 def family(pid: int) -> list[int]:
-    """A process and all that descend from it."""
+    """A process and all its descendants."""
     children = _read(Path(f"/proc/{pid}/task/{pid}/children")).split()
     return [pid, *(each for child in children for each in family(int(child)))]
 
@@ -239,7 +239,7 @@ def _read(file: Path) -> str:
 
 
 def await_(found: Callable[[], object], otherwise: str) -> None:
-    """Wait until it is so; nothing tells of it."""
+    """Poll until the condition is true."""
     until = time.monotonic() + PATIENCE
     while not found():
         assert time.monotonic() < until, otherwise

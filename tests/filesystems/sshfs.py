@@ -1,13 +1,13 @@
-"""sshfs on loopback: an sshd of one's own with its own keys, and two mounts of one folder.
+"""sshfs on loopback: a private sshd with its own keys, and two mounts of one folder.
 
     python -m tests.filesystems.sshfs                    the full form: five minutes
     python -m tests.filesystems.sshfs --seconds 60       a shorter one
     python -m tests.filesystems.sshfs --seed 7           another one
 
-The storm with workers on the served folder itself and on both mounts, its reaper and its operator
-on a mount. Meanwhile that mount is killed and mounted again, the server's connections are killed,
-and either stands still. Before, a dashboard's reader on a mount is timed. The exit code is 0 when
-nothing is lost, committed twice or reaped alive.
+It runs a storm with workers on the served folder and on both mounts, and the reaper and the
+operator on a mount. Meanwhile that mount is killed and remounted, the server's connections are
+killed, and either hangs. Before the storm, the watch of a dashboard on a mount is timed. The exit
+code is 0 when nothing is lost, committed twice or reaped alive.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from tests.stress.weather import asked
 
 PROGRAMS = ("sshfs", "ssh", "ssh-keygen", "/usr/sbin/sshd")
 FRESH = ("dir_cache=no",)
-"""Without sshfs's own cache, which shows what was there 20 s ago."""
+"""Without the cache of sshfs, which shows the state of 20 s ago."""
 STALE = 1.1
-"""Seconds: times are whole ones, cut off."""
+"""Seconds: times are rounded down to full seconds."""
 TTL = 6.0
-"""Five times as long and a bit: whoever keeps its deadline is seen in time."""
+"""A bit more than five times as long: the beat of an owner in time is seen in time."""
 
 
 def why_not() -> str:
-    """Why it cannot be tried here; empty where it can."""
+    """Why it cannot be tested here; empty if it can."""
     return remote.why_not(*PROGRAMS)
 
 
 @contextmanager
 def served(folder: Path, *options: str, unknown: str = "") -> Iterator[Remote]:
-    """Two mounts of one folder; `unknown`: requests that the server does not know."""
+    """Two mounts of one folder; `unknown`: requests that the server does not support."""
     below = folder / "below"
     below.mkdir()
     made = _remote(folder, below, free_port(), options or FRESH, unknown)
@@ -58,7 +58,7 @@ def served(folder: Path, *options: str, unknown: str = "") -> Iterator[Remote]:
 
 @contextmanager
 def mount(folder: Path) -> Iterator[Path]:
-    """One mount, as `mounts.KINDS` has them."""
+    """One mount, for `mounts.KINDS`."""
     with served(folder) as made:
         yield made.ways[0].place
 
@@ -67,7 +67,7 @@ def _remote(folder: Path, below: Path, port: int, options: tuple[str, ...], unkn
     for key in ("host", "key"):
         made = ("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / key)
         subprocess.run(made, check=True, timeout=30)
-    os.makedirs("/run/sshd", exist_ok=True)  # where it locks itself in before a login
+    os.makedirs("/run/sshd", exist_ok=True)  # its chroot before a login
     settings = {
         "Port": port,
         "ListenAddress": "127.0.0.1",
@@ -106,8 +106,8 @@ def full_storm(where: Path, plan: Plan) -> Verdict:
         print(watched([way.place / "watched" for way in made.ways]))
         ways = [made.below / "board", *(way.place / "board" for way in made.ways)]
         breaker = Breaker(made, plan.seconds, gap=8.0, outage=20.0)
-        verdict, told = remote.blow(where, plan, ways, breaker)
-    print(told)
+        verdict, summary = remote.blow(where, plan, ways, breaker)
+    print(summary)
     return verdict
 
 

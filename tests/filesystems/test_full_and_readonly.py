@@ -1,4 +1,4 @@
-"""A disk that is really full, or may only be read: one line, the right exit, and nothing lost."""
+"""A full or read-only disk: one line, the right exit code, and nothing lost."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Undo = Callable[[], object]
 
 
 def no_space(place: Path) -> Undo:
-    """Every block is taken."""
+    """Use every block."""
     ballast = place / ".dibs/ballast"
     with ballast.open("wb", buffering=0) as file:
         for size in (65_536, 4096, 1):
@@ -30,7 +30,7 @@ def no_space(place: Path) -> Undo:
 
 
 def no_inodes(place: Path) -> Undo:
-    """Every inode is taken, though there is space."""
+    """Use every inode, while there is space."""
     folder = place / ".dibs/ballast"
     folder.mkdir()
     count = iter(range(1_000_000))
@@ -45,7 +45,7 @@ def no_inodes(place: Path) -> Undo:
 
 
 def read_only(place: Path) -> Undo:
-    """The mount may only be read."""
+    """Make the mount read-only."""
     remount(place, ["ro"])
     return lambda: remount(place, ["rw"])
 
@@ -61,7 +61,7 @@ def _until_full(fill: Callable[[], object]) -> None:
 
 @pytest.mark.parametrize("trouble", [no_space, no_inodes, read_only])
 @pytest.mark.parametrize("verb", BY_NAME)
-def test_a_verb_says_one_line_and_loses_nothing(
+def test_a_verb_prints_one_line_and_loses_nothing(
     verb: str, trouble: Callable[[Path], Undo], tmp_path: Path
 ) -> None:
     scenario = BY_NAME[verb]
@@ -76,7 +76,7 @@ def test_a_verb_says_one_line_and_loses_nothing(
 
 
 @pytest.mark.parametrize("trouble", [no_space, no_inodes, read_only])
-def test_the_disk_is_as_bad_as_these_tests_believe(
+def test_the_disk_has_the_faults_that_these_tests_expect(
     trouble: Callable[[Path], Undo], tmp_path: Path
 ) -> None:
     with tmpfs(tmp_path, SMALL) as place:
@@ -87,7 +87,7 @@ def test_the_disk_is_as_bad_as_these_tests_believe(
     assert (done.code, done.out, len(done.err.splitlines())) == (1, "", 1)
 
 
-def test_work_goes_on_when_there_is_space_again(tmp_path: Path) -> None:
+def test_work_continues_when_there_is_space_again(tmp_path: Path) -> None:
     done = BY_NAME["done"]
     with tmpfs(tmp_path, SMALL) as place:
         argv = done.prepare(place)

@@ -1,4 +1,4 @@
-"""Two mounts of a GlusterFS volume with all its caches, as two hosts have them."""
+"""Two mounts of a GlusterFS volume with all its caches, as on two hosts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 import dibs
-from dibs.disk import Disk
+from dibs.files.disk import Disk
 from tests.filesystems import gluster, remote
 from tests.filesystems.mounts import image, tmpfs
 from tests.filesystems.remote import Breaker, Daemon, Remote
@@ -32,7 +32,7 @@ if gluster.why_not():
 
 FILES = 300
 ENOUGH = 60
-"""Names that each of six processes wins on a busy machine too, so that some come by again."""
+"""Enough names that each of six processes wins some on a busy machine, and some repeat."""
 
 
 @pytest.fixture
@@ -47,14 +47,14 @@ def test_a_storm_over_two_mounts_loses_nothing_while_both_ends_break(tmp_path: P
     with tmpfs(tmp_path, "size=256m") as brick, gluster.volume(tmp_path, brick, ping=2) as made:
         breaker = Breaker(made, plan.seconds, gap=1.0, outage=3.5)
         ways = [way.place / "board" for way in made.ways]
-        verdict, told = remote.blow(tmp_path, plan, ways, breaker)
-    print(told)
+        verdict, summary = remote.blow(tmp_path, plan, ways, breaker)
+    print(summary)
     assert verdict.faults == ()
     assert verdict.done == verdict.tasks == 400
-    assert "killed" in told
+    assert "killed" in summary
 
 
-def test_the_dashboard_sees_over_one_mount_what_is_done_over_the_other(
+def test_the_dashboard_shows_over_one_mount_what_is_done_over_the_other(
     volume: Remote,
 ) -> None:
     near, far = (way.place / "board" for way in volume.ways)
@@ -63,7 +63,7 @@ def test_the_dashboard_sees_over_one_mount_what_is_done_over_the_other(
     assert {*found} == {"claim", "beat", "done"}
 
 
-def test_a_rename_that_was_only_told_done_is_found_out(
+def test_a_rename_that_was_only_reported_done_is_detected(
     volume: Remote, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = volume.ways[0].place
@@ -77,7 +77,7 @@ def test_a_rename_that_was_only_told_done_is_found_out(
     assert os.listdir(place) == ["dst"]
 
 
-def test_of_processes_that_list_and_rename_over_one_mount_one_wins_each_name(
+def test_each_name_has_one_winner_among_processes_on_one_mount(
     volume: Remote,
 ) -> None:
     near, far = (way.place / "names" for way in volume.ways)
@@ -95,7 +95,7 @@ def test_of_processes_that_list_and_rename_over_one_mount_one_wins_each_name(
 
 
 def rename_what_is_listed(place: Path, me: int) -> list[str]:
-    """The names, none of which ever comes again, that this process was told that it renamed."""
+    """The unique names that this process renamed according to the disk."""
     disk, fresh = Disk(str(place)), count()
     won: list[str] = []
     start = time.monotonic()
@@ -109,7 +109,7 @@ def rename_what_is_listed(place: Path, me: int) -> list[str]:
     return won
 
 
-def test_the_keyboard_stays_alive_while_the_server_stands_still_and_the_client_is_killed(
+def test_the_keyboard_stays_alive_while_the_server_hangs_and_the_client_is_killed(
     volume: Remote, tmp_path: Path
 ) -> None:
     near, far = (way.place / "board" for way in volume.ways)
@@ -117,12 +117,12 @@ def test_the_keyboard_stays_alive_while_the_server_stands_still_and_the_client_i
     board.add("task-1")
     with terminal(tmp_path, far) as shown:
         shown.shows("task-1", "polling")
-        with standing(volume.server):
+        with hanging(volume.server):
             shown.shows("NO ANSWER")
             answers(shown)
         shown.lacks("NO ANSWER")
         volume.ways[-1].daemon.kill()
-        shown.shows("trying again")
+        shown.shows("retrying")
         answers(shown)
         volume.ways[-1].again()
         board.add("task-2")
@@ -131,8 +131,8 @@ def test_the_keyboard_stays_alive_while_the_server_stands_still_and_the_client_i
 
 
 @contextmanager
-def standing(server: Daemon) -> Iterator[None]:
-    """It stands still for as long as the block lasts."""
+def hanging(server: Daemon) -> Iterator[None]:
+    """Let the server hang inside the block."""
     server.signal(signal.SIGSTOP)
     try:
         yield
@@ -141,15 +141,15 @@ def standing(server: Daemon) -> Iterator[None]:
 
 
 def answers(shown: Terminal) -> None:
-    """Each key is answered."""
+    """Assert that the keys work."""
     for _ in range(3):
         shown.send("?")
-        shown.shows("What waits to be taken.")
+        shown.shows("Show the tasks that workers can claim.")
         shown.send("\x1b")
-        shown.lacks("What waits to be taken.")
+        shown.lacks("Show the tasks that workers can claim.")
 
 
-def test_on_a_full_brick_a_verb_says_one_line_and_loses_nothing(tmp_path: Path) -> None:
+def test_on_a_full_brick_a_verb_prints_one_line_and_loses_nothing(tmp_path: Path) -> None:
     small = image("ext4", "mke2fs", "-q", "-t", "ext4", "-m", "0")
     with small(tmp_path) as brick, gluster.volume(tmp_path, brick) as made:
         near, far = (way.place / "board" for way in made.ways)
@@ -173,7 +173,7 @@ def test_on_a_full_brick_a_verb_says_one_line_and_loses_nothing(tmp_path: Path) 
 
 
 def fill(ballast: Path) -> None:
-    """Take every block."""
+    """Use every block."""
     with ballast.open("wb", buffering=0) as file:
         for size in (1 << 20, 4096, 512):
             with suppress(OSError):

@@ -1,4 +1,4 @@
-"""The whole life of tasks and locks on every kind of file system that can be mounted here."""
+"""The complete life of tasks and locks on every kind of file system that can be mounted here."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import dibs
+from tests.core.tools import settle
 from tests.filesystems import gluster, nfs, sshfs
 from tests.filesystems.mounts import KINDS, why_not
 
@@ -22,7 +23,7 @@ if why_not():
 ROOT = Path(__file__).resolve().parents[2]
 RACING = 200
 SETTLING = 20.0
-"""Seconds: FAT's times have a tick of two, and an expiry must be sure."""
+"""Seconds: FAT's times have a tick of two, and the claim must expire for certain."""
 
 SERVED = {
     "glusterfs": (gluster.why_not, gluster.mount),
@@ -30,7 +31,7 @@ SERVED = {
     "nfs": (nfs.why_not, nfs.mount),
 }
 RARE = ("vfat", "nfs")
-"""What not every kernel has."""
+"""File systems that some kernels do not have."""
 ALL = [
     pytest.param(kind, marks=pytest.mark.kernel(kind) if kind in RARE else ())
     for kind in (*KINDS, *SERVED)
@@ -39,7 +40,7 @@ ALL = [
 
 @pytest.fixture(params=ALL)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
-    """A folder on a file system of that kind."""
+    """A folder on a file system of this kind."""
     reason, mount = SERVED.get(request.param, (str, KINDS.get(request.param)))
     if reason():
         pytest.skip(f"THIS FILE SYSTEM WAS NOT TRIED: {reason()}")
@@ -50,19 +51,19 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
         yield folder
 
 
-def test_a_task_lives_its_whole_life(place: Path) -> None:
+def test_a_task_lives_its_complete_life(place: Path) -> None:
     board = dibs.open(place, create=True)
     board.add("t", b"the payload", priority=7)
     with pytest.raises(dibs.Exists):
         board.add("t", b"another")
     claim = board.claim(owner="first")
     assert claim is not None
-    assert claim.read() == b"the payload"
+    assert claim.payload() == b"the payload"
     assert board.claim(owner="second") is None
     claim.beat()
     claim.beat(metadata="half way")
     claim.verify()
-    failed = claim.fail("no luck")
+    failed = claim.fail("no luck", retry_in=0)
     assert (failed.state, failed.attempts) == ("available", 1)
     with pytest.raises(dibs.Lost):
         claim.done()
@@ -74,26 +75,29 @@ def test_a_task_lives_its_whole_life(place: Path) -> None:
     board.requeue(done.name, "once more")
     parked = board.park(board.find("t")[0].name, "enough")
     assert board.payload(parked) == b"the payload"
-    assert [event.verb for event in board.history("t")][-1] == "park"
+    assert [event.verb for event in board.log.of("t")][-1] == "park"
     assert board.check() == []
 
 
-def test_a_claim_that_fell_silent_goes_to_the_next_worker(place: Path) -> None:
+def test_a_stale_claim_goes_to_the_next_worker(place: Path) -> None:
+    settle(place)
     board = dibs.open(place, create=True)
     board.add("t", b"the payload")
-    silent = board.claim(owner="silent", ttl=1)
-    assert silent is not None
+    stale = board.claim(owner="stale", ttl=1)
+    assert stale is not None
     until = time.monotonic() + SETTLING
-    while not board.reap().given_back and time.monotonic() < until:
+    while not board.reap().tasks and time.monotonic() < until:
         time.sleep(0.2)
     with pytest.raises(dibs.Lost):
-        silent.done()
-    claim = board.claim(owner="awake")
-    assert claim is not None
-    assert (claim.fence, claim.task.attempts) == (silent.fence + 1, 1)
+        stale.done()
+    # Its retry may start a second or two after the lease has expired.
+    while (claim := board.claim(owner="awake")) is None:
+        assert time.monotonic() < until, "the retry never started"
+        time.sleep(0.2)
+    assert (claim.fence, claim.task.attempts) == (stale.fence + 1, 1)
 
 
-def test_a_claim_that_is_beaten_is_not_reaped(place: Path) -> None:
+def test_a_claim_that_beats_is_not_reaped(place: Path) -> None:
     board = dibs.open(place, create=True)
     board.add("t")
     claim = board.claim(owner="alive", ttl=3)
@@ -101,7 +105,7 @@ def test_a_claim_that_is_beaten_is_not_reaped(place: Path) -> None:
     until = time.monotonic() + 5
     while time.monotonic() < until:
         claim.beat()
-        assert not board.reap().given_back
+        assert not board.reap().tasks
         time.sleep(0.5)
     claim.done()
 
@@ -115,7 +119,7 @@ def test_a_lock_has_one_holder(place: Path) -> None:
     assert board.acquire("gpu", owner="second").fence > lease.fence
 
 
-def test_an_offer_in_the_way_is_kept(place: Path) -> None:
+def test_a_task_in_the_way_is_kept(place: Path) -> None:
     board = dibs.open(place, create=True)
     board.add("t", b"ours")
     claim = board.claim(owner="first")
@@ -124,7 +128,7 @@ def test_an_offer_in_the_way_is_kept(place: Path) -> None:
     with pytest.raises(dibs.Exists):
         claim.release()
     assert (place / "t.f1.available").read_bytes() == b"theirs"
-    assert claim.read() == b"ours"
+    assert claim.payload() == b"ours"
 
 
 def test_racing_processes_never_share_a_task(place: Path) -> None:
@@ -158,4 +162,4 @@ def test_racing_processes_never_share_a_task(place: Path) -> None:
     assert [racer.returncode for racer in racers] == [0, 0]
     assert sorted(chain(*finished)) == sorted(f"task-{n}" for n in range(RACING))
     assert board.snapshot().counts()["done"] == RACING
-    assert all(finished), "one of them took everything, so nobody raced"
+    assert all(finished), "one process claimed all tasks, so there was no race"

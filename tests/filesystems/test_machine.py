@@ -1,4 +1,4 @@
-"""What this kernel cannot do, done by another one in a machine of its own."""
+"""The tests that this kernel cannot run, run by another kernel in a virtual machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SECONDS = 600
 
 
 @pytest.mark.timeout(SECONDS + 30)
-def test_what_this_kernel_does_not_have_is_tried_in_a_machine_that_has_it() -> None:
+def test_file_systems_that_this_kernel_lacks_work_in_a_virtual_machine() -> None:
     if reason := machine.why_not():
         pytest.skip(f"WHAT THIS KERNEL DOES NOT HAVE WAS NOT TRIED: {reason}")
     how = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "kernel", "--durations=20")

@@ -1,4 +1,4 @@
-"""Two NFS mounts of one folder, as two hosts have them, where a kernel has both sides of it."""
+"""Two NFS mounts of one folder, as on two hosts, if the kernel has the server and the client."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from tests.filesystems import nfs, remote
 from tests.filesystems.nfs import Breaker
 from tests.filesystems.watched import latencies
+from tests.stress.pause_race import race
 from tests.stress.storm import Plan
 
 pytestmark = pytest.mark.kernel("nfs")
@@ -28,14 +29,30 @@ def test_a_storm_over_two_hosts_loses_nothing_while_network_and_server_break(
     with nfs.served(tmp_path, version) as hosts:
         breaker = Breaker(hosts, plan.seconds, gap=1.0, outage=3.0)
         ways = [host.place / "board" for host in hosts]
-        verdict, told = remote.blow(tmp_path, plan, ways, breaker)
-    print(told)
+        verdict, summary = remote.blow(tmp_path, plan, ways, breaker)
+    print(summary)
     assert verdict.faults == ()
     assert verdict.done == verdict.tasks == 80
-    assert "server-started-again" in told or "cut" in told
+    assert "server-started-again" in summary or "cut" in summary
 
 
-def test_the_dashboard_sees_on_one_host_what_is_done_on_the_other(
+@pytest.mark.parametrize("version", nfs.VERSIONS)
+def test_after_a_pause_on_one_host_no_worker_of_either_gets_a_new_task(
+    tmp_path: Path, version: str
+) -> None:
+    with nfs.served(tmp_path, version) as (near, far):
+        found = race(near.place, 12, 4, far=far.place)
+    print(found)
+    assert found.late == ()
+    assert found.claims > found.rounds
+
+
+def test_without_the_look_after_its_rename_a_worker_gets_one_over_nfs(tmp_path: Path) -> None:
+    with nfs.served(tmp_path, nfs.VERSIONS[0]) as (near, far):
+        assert race(near.place, 200, 4, blind=True, far=far.place).late
+
+
+def test_the_dashboard_shows_on_one_host_what_is_done_on_the_other(
     tmp_path: Path,
 ) -> None:
     with nfs.served(tmp_path, nfs.VERSIONS[0]) as hosts:

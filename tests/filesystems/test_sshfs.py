@@ -1,4 +1,4 @@
-"""Two sshfs mounts of one folder, and the folder itself, as three hosts have them."""
+"""Two sshfs mounts of one folder, and the folder itself, as on three hosts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if sshfs.why_not():
     pytest.skip(f"SSHFS WAS NOT TRIED: {sshfs.why_not()}", allow_module_level=True)
 
 OLD = "posix-rename,hardlink"
-"""What only OpenSSH's servers know."""
+"""The requests that only OpenSSH's servers support."""
 
 
 def test_a_storm_over_two_mounts_and_the_folder_loses_nothing_while_all_break(
@@ -26,14 +26,14 @@ def test_a_storm_over_two_mounts_and_the_folder_loses_nothing_while_all_break(
     with sshfs.served(tmp_path) as made:
         breaker = Breaker(made, plan.seconds, gap=1.0, outage=2.0)
         ways = [made.below / "board", *(way.place / "board" for way in made.ways)]
-        verdict, told = remote.blow(tmp_path, plan, ways, breaker)
-    print(told)
+        verdict, summary = remote.blow(tmp_path, plan, ways, breaker)
+    print(summary)
     assert verdict.faults == ()
     assert verdict.done == verdict.tasks == 500
-    assert "killed" in told
+    assert "killed" in summary
 
 
-def test_the_dashboard_sees_over_one_mount_what_is_done_over_the_other(
+def test_the_dashboard_shows_over_one_mount_what_is_done_over_the_other(
     tmp_path: Path,
 ) -> None:
     with sshfs.served(tmp_path) as made:
@@ -43,7 +43,7 @@ def test_the_dashboard_sees_over_one_mount_what_is_done_over_the_other(
     assert {*found} == {"claim", "beat", "done"}
 
 
-def test_a_server_whose_renames_replace_nothing_is_refused_with_what_to_do(tmp_path: Path) -> None:
+def test_a_server_whose_renames_replace_nothing_is_refused_with_advice(tmp_path: Path) -> None:
     with sshfs.served(tmp_path, *sshfs.FRESH, unknown=OLD) as made:
         place = made.ways[0].place / "board"
         with pytest.raises(dibs.NotABoard, match="-o workaround=rename"):
@@ -51,7 +51,9 @@ def test_a_server_whose_renames_replace_nothing_is_refused_with_what_to_do(tmp_p
         assert list((place / ".dibs/new").iterdir()) == []
 
 
-def test_the_poorest_server_carries_a_whole_life_with_the_workaround(tmp_path: Path) -> None:
+def test_the_least_capable_server_supports_a_complete_life_with_the_workaround(
+    tmp_path: Path,
+) -> None:
     options = (*sshfs.FRESH, "workaround=rename", "disable_hardlink")
     with sshfs.served(tmp_path, *options, unknown=OLD) as made:
         near, far = (dibs.open(way.place / "board", create=True) for way in made.ways)
@@ -62,10 +64,8 @@ def test_the_poorest_server_carries_a_whole_life_with_the_workaround(tmp_path: P
         assert claim is not None
         claim.beat(metadata="half way")
         assert near.claim(owner="second") is None
-        record = near.snapshot().facts[claim.task.name].record
-        assert record is not None
-        assert record.metadata == "half way"
-        assert claim.fail("no luck").attempts == 1
+        assert near.snapshot().holders[claim.task.name].metadata == "half way"
+        assert claim.fail("no luck", retry_in=0).attempts == 1
         again = near.claim(owner="second")
         assert again is not None
         done = again.done()

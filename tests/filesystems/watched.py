@@ -1,4 +1,4 @@
-"""How soon a dashboard on one mount knows what a worker did over another."""
+"""How soon a dashboard on one mount shows what a worker did over another."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from pathlib import Path
 from threading import Condition
 
 import dibs
-from dibs_tui.reader import Reader
+from dibs.files.reader_thread import watch_directory
+from dibs.model.delta import Delta
+from dibs_tui.source.file_events import FileEvents
 from tests.patience import PATIENCE
 
 
 def latencies(near: Path, far: Path, rounds: int, seed: int = 1) -> dict[str, list[float]]:
-    """Seconds until each claim, beat and commit over `near` is told by a reader on `far`."""
+    """Seconds until each claim, beat and commit over `near` is reported by a watch on `far`."""
     board = dibs.open(near, create=True)
     for n in range(rounds):
         board.add(f"watched-{n}")
@@ -23,12 +25,12 @@ def latencies(near: Path, far: Path, rounds: int, seed: int = 1) -> dict[str, li
     chance = random.Random(seed)
     with _Watch(far) as watch:
         for _ in range(rounds):
-            time.sleep(chance.uniform(0, 1))  # it may fall anywhere between two looks
+            time.sleep(chance.uniform(0, 1))  # the change may fall anywhere between two looks
             start = time.monotonic()
             claim = board.claim(owner="worker")
             assert claim is not None
             found["claim"].append(watch.seen(claim.task.name) - start)
-            time.sleep(chance.uniform(1.1, 1.6))  # a tick of whole seconds has passed
+            time.sleep(chance.uniform(1.1, 1.6))  # a tick of full seconds has passed
             before, start = watch.beats[claim.task.name], time.monotonic()
             claim.beat()
             found["beat"].append(watch.beaten(claim.task.name, before) - start)
@@ -39,51 +41,46 @@ def latencies(near: Path, far: Path, rounds: int, seed: int = 1) -> dict[str, li
 
 
 def watched(ways: Sequence[Path], rounds: int = 20) -> str:
-    """The same, from the first of these ways to the last, in a line."""
+    """The latencies from the first of these paths to the last, as a line."""
     found = latencies(ways[0], ways[-1], rounds)
-    told = (f"{what} {max(took):.2f} s" for what, took in found.items())
-    return f"a dashboard on the other mount, {rounds} times each, at the latest: {', '.join(told)}"
+    times = (f"{what} {max(took):.2f} s" for what, took in found.items())
+    return f"a dashboard on the other mount, {rounds} times each, at the latest: {', '.join(times)}"
 
 
 class _Watch:
-    """A dashboard's reader, and when it first told of each name and each beat."""
+    """A dashboard's watch, and when it first reported each name and each beat."""
 
     def __init__(self, path: Path) -> None:
         self.beats: dict[str, int] = defaultdict(int)
+        self._path = path
         self._came: dict[str, float] = {}
         self._news = Condition()
-        self._reader = Reader(str(path))
-        self._reader.drawn.set()
-        self._reader.notify = self._take
 
     def __enter__(self) -> _Watch:
-        self._reader.start()
+        self._watch = watch_directory(self._path, self._take, FileEvents)
         self.seen("watched-0.available")
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._reader.stop()
-        self._reader.join(PATIENCE)
+        self._watch.stop(PATIENCE)
 
     def seen(self, name: str) -> float:
-        """When a name was told, as soon as it is."""
+        """Wait for a name; returns when it was reported."""
         with self._news:
             assert self._news.wait_for(lambda: name in self._came, PATIENCE), f"{name}: not seen"
             return self._came[name]
 
     def beaten(self, name: str, before: int) -> float:
-        """When a later beat than that was told, which is now."""
+        """Wait for a later beat; returns when it was reported."""
         with self._news:
             later = self._news.wait_for(lambda: self.beats[name] > before, PATIENCE)
             assert later, f"no beat of {name} was seen"
             return time.monotonic()
 
-    def _take(self) -> None:
+    def _take(self, delta: Delta) -> None:
         with self._news:
-            while not self._reader.found.empty():
-                seen = self._reader.found.get()
-                for task in seen.came:
-                    self._came.setdefault(task.name, time.monotonic())
-                for name, facts in seen.facts.items():
-                    self.beats[name] = facts.beat
+            for task in delta.added:
+                self._came.setdefault(task.name, time.monotonic())
+            for name, holder in delta.holders.items():
+                self.beats[name] = holder.beat
             self._news.notify_all()

@@ -1,4 +1,4 @@
-"""The verdict on a storm, from three witnesses: the listing, the journal and the outside log."""
+"""The verdict on a storm, from three sources: the listing, the journal and the outside log."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from itertools import permutations
 from pathlib import Path
 from typing import NamedTuple
 
-from dibs.journal import Event
-from dibs.names import read_ended
+from dibs.model.events import Event
+from dibs.model.names import read_ended
 from tests.stress import ledger as log
 from tests.stress.crew import payload_of
 from tests.stress.ledger import Line
 
 NEARLY = 0.99
-"""The part of a ttl that must have passed: file times tick in steps of some milliseconds."""
+"""The share of a ttl that must have passed: file times tick in steps of some milliseconds."""
 ENDINGS = ("done", "fail", "release", "reap", "force-release", "park")
 
 
 class Verdict(NamedTuple):
-    """What became of every task, and everything that should not have happened."""
+    """The result for every task, and every fault."""
 
     tasks: int
     done: int
@@ -29,12 +29,12 @@ class Verdict(NamedTuple):
     twice: int
     live_reaped: int
     faults: tuple[str, ...]
-    """One line for each thing that breaks a promise, those counted above among them."""
+    """One line for each broken guarantee, including those counted above."""
     figures: dict[str, int]
 
 
 def stem_of(claimed: str) -> str:
-    """A claim, from its name on the board."""
+    """The claim of a name on the board."""
     return claimed.removesuffix(".claimed")
 
 
@@ -56,9 +56,9 @@ def judge(
     ttl: float,
     stale: float = 0.0,
 ) -> Verdict:
-    """Everything that can be said of the board now that all is quiet.
+    """Judge the board after every process has ended.
 
-    `stale`: how many seconds later one mount shows the beats made over another.
+    `stale`: the seconds after which one mount shows the beats made over another.
     """
     places = listing(where)
     done = {
@@ -87,7 +87,7 @@ def judge(
 
 
 def listing(where: Path) -> dict[str, list[str]]:
-    """Every name on the board by its id."""
+    """Maps each id to its names on the board."""
     places: dict[str, list[str]] = defaultdict(list)
     for folder in ("", "done/", "failed/"):
         for name in os.listdir(where / folder):
@@ -97,7 +97,7 @@ def listing(where: Path) -> dict[str, list[str]]:
 
 
 def spoilt(where: Path, places: dict[str, list[str]]) -> Iterator[str]:
-    """Payloads that are not what was added."""
+    """Payloads that differ from what was added."""
     for ident, found in places.items():
         for name in found:
             data = (where / name).read_bytes()
@@ -108,7 +108,7 @@ def spoilt(where: Path, places: dict[str, list[str]]) -> Iterator[str]:
 def commits(
     done: Iterable[str], events: Iterable[Event], lines: Iterable[Line]
 ) -> Iterator[tuple[str, list[str]]]:
-    """Ids with more than one commit, whoever tells of it."""
+    """Ids with more than one commit, from any source."""
     stems = {*done}
     stems |= {os.path.basename(event.dst) for event in events if event.verb == "done"}
     stems |= {line.name for line in lines if line.word == log.DONE}
@@ -119,10 +119,10 @@ def commits(
 
 
 def fences(events: Iterable[Event], lines: Sequence[Line]) -> Iterator[str]:
-    """A fence granted twice, or one that did not grow with time.
+    """Fences that were granted twice, or that did not grow with time.
 
-    The order is that of the outside log itself: a claim began after the line that announces its
-    rename, and before the one in which its worker believes it. The times in them only bound it.
+    The order is that of the lines in the outside log: a claim began after the line that announces
+    its rename, and before the line in which its worker relies on it. The times only bound it.
     """
     tried: dict[str, int] = {}
     begun: dict[str, int] = {}
@@ -146,7 +146,7 @@ def fences(events: Iterable[Event], lines: Sequence[Line]) -> Iterator[str]:
 
 
 def two_endings(events: Iterable[Event]) -> Iterator[str]:
-    """Claims that became two things; two janitors may both tell of the one rename."""
+    """Claims with two different endings; two janitors may both report one rename."""
     ends: dict[str, set[str]] = defaultdict(set)
     for event in events:
         if event.verb in ENDINGS and ".claimed" in event.src:
@@ -155,9 +155,9 @@ def two_endings(events: Iterable[Event]) -> Iterator[str]:
 
 
 def broken_words(done: set[str], lines: Sequence[Line]) -> Iterator[str]:
-    """Workers that were told one thing while the board says another."""
+    """Workers whose results contradict the board."""
     intents = {line.name: line.pid for line in lines if line.word == log.INTENT}
-    told = {
+    results = {
         word: {line.name for line in lines if line.word == word}
         for word in (log.DONE, log.LOST, log.UNCERTAIN, log.GIVEN)
     }
@@ -167,26 +167,26 @@ def broken_words(done: set[str], lines: Sequence[Line]) -> Iterator[str]:
         if line.word == log.LIVE:
             ident = ident_of(line.name)
             highest[ident] = max(highest.get(ident, 0), fence_of(line.name))
-    for stem in told[log.DONE] - done:
-        yield f"{stem} was told done, and is not"
-    for stem in told[log.LOST] & done:
-        yield f"{stem} was told lost while its commit stands"
+    for stem in results[log.DONE] - done:
+        yield f"{stem} was reported done, and is not"
+    for stem in results[log.LOST] & done:
+        yield f"{stem} was reported lost while its commit exists"
     for stem in done:
         if stem not in intents:
-            yield f"{stem} is done, and no worker meant to commit it"
-        elif stem not in told[log.DONE] | told[log.UNCERTAIN] and intents[stem] not in killed:
-            yield f"{stem} is done, and its worker was not told"
+            yield f"{stem} is done, and no worker tried to commit it"
+        elif stem not in results[log.DONE] | results[log.UNCERTAIN] and intents[stem] not in killed:
+            yield f"{stem} is done, and its worker got no result"
         if fence_of(stem) < highest.get(ident_of(stem), 0):
             yield f"{stem} is done, and was claimed again since"
-    for stem in intents.keys() - done - told[log.LOST] - told[log.UNCERTAIN]:
+    for stem in intents.keys() - done - results[log.LOST] - results[log.UNCERTAIN]:
         if intents[stem] not in killed:
-            yield f"{stem} was committed, its worker lives, and nobody told it anything"
+            yield f"{stem} was committed, its worker lives, and got no result"
 
 
 def live_claims_reaped(
     events: Iterable[Event], lines: Sequence[Line], least: float
 ) -> Iterator[str]:
-    """Reaps sooner than that after the claim or a beat that its worker knows to be good."""
+    """Reaps that came too soon after the claim or after a beat that succeeded."""
     tries: dict[tuple[str, str], list[Line]] = defaultdict(list)
     beats: dict[str, list[int]] = defaultdict(list)
     holder: dict[str, int] = {}
@@ -201,28 +201,28 @@ def live_claims_reaped(
     for src, dst in {(event.src, event.dst) for event in events if event.verb == "reap"}:
         stem = stem_of(src)
         if not tries[src, dst]:
-            yield f"{src} was reaped by nobody"
+            yield f"{src} was reaped by no known process"
             continue
-        # A holder that fails its claim tries the same rename, and may be killed before it is done.
+        # A holder that fails its claim tries the same rename, and may be killed before it happens.
         others = [line for line in tries[src, dst] if line.pid != holder.get(stem)]
         reaped = min(line.boot for line in others or tries[src, dst])
         known = ".known-" in stem
         if known and killed.get(holder.get(stem, 0), reaped + 1) <= reaped:
             continue
-        silent = (reaped - max(beats[stem], default=0)) / 1e9
-        if silent < least:
-            yield f"{src} was reaped {silent:.3f} s after a good beat"
+        age = (reaped - max(beats[stem], default=0)) / 1e9
+        if age < least:
+            yield f"{src} was reaped {age:.3f} s after a good beat"
 
 
 def figures(events: Sequence[Event], lines: Sequence[Line]) -> dict[str, int]:
-    """How much happened: a storm in which nothing did proves nothing."""
+    """How much happened: a storm without events proves nothing."""
     verbs = Counter(event.verb for event in events)
     words = Counter(line.word for line in lines)
-    shown = {verb: verbs[verb] for verb in ("claim", *ENDINGS, "requeue", "prioritise")}
+    shown = {verb: verbs[verb] for verb in ("claim", *ENDINGS, "requeue", "prioritize")}
     return shown | {
         "beats": words[log.LIVE] - len({line.name for line in lines if line.word == log.LIVE}),
-        "told lost": words[log.LOST],
-        "told uncertain": words[log.UNCERTAIN],
+        "reported lost": words[log.LOST],
+        "reported uncertain": words[log.UNCERTAIN],
         "refused": sum(int(line.more) for line in lines if line.word == log.OPERATOR),
         "kills": words[log.KILLED],
         "stops": words[log.STOPPED],

@@ -1,4 +1,4 @@
-"""The people of the storm: a worker, a reaper and an operator, each a process of its own."""
+"""The processes of the storm: a worker, a reaper and an operator."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 import dibs
-from dibs.names import AVAILABLE, FAILED
-from dibs.plain import LOCK_GONE
+from dibs.files.shell_claims import LOCK_GONE
+from dibs.model.task import AVAILABLE, FAILED
 from tests.stress import ledger as log
 from tests.stress.ledger import Ledger, boottime, witnessed
 
 MARGIN = 0.8
-"""The part of a ttl after which the owner itself has stopped: `deadline` counts up to it."""
+"""The share of a ttl after which the owner itself stops: its `deadline`."""
 OPERATOR = "storm"
 _FORESIGHT = 0.05
 
 
 class Scene(NamedTuple):
-    """Where everybody works."""
+    """What all processes of a storm share."""
 
     board: Path
     ledger: Path
@@ -32,7 +32,7 @@ class Scene(NamedTuple):
     """The share of the tasks that take up to two ttls."""
     seed: int
     halt: int
-    """The reading end of a pipe: its end of file says that the storm is over."""
+    """The reading end of a pipe: its end of file means that the storm is over."""
 
     slow: float = 0.0
     """The longest delay of a step that takes a plain claim."""
@@ -41,12 +41,12 @@ class Scene(NamedTuple):
         return witnessed(self.board, ledger, self.slow)
 
     def over(self, seconds: float = 0.0) -> bool:
-        """Whether to go home; waits that long for the word."""
+        """Whether the storm is over; waits up to this long for it."""
         return bool(select.select([self.halt], [], [], seconds)[0])
 
 
 def worker(scene: Scene, owner: str, known: bool) -> None:
-    """Claim, beat while working, commit, until the word comes; a `known` one tells its pid."""
+    """Claim, beat while working and commit until the storm ends; a `known` one records its pid."""
     ledger = Ledger(scene.ledger)
     board = scene.open(ledger)
     chance = random.Random(f"{scene.seed}-{os.getpid()}")
@@ -70,13 +70,13 @@ def worker(scene: Scene, owner: str, known: bool) -> None:
 
 
 def _believe(ledger: Ledger, claim: dibs.Claim, ttl: float) -> None:
-    """Write down since when the claim holds, as its owner believes."""
+    """Record since when the owner relies on its claim."""
     ledger.write(log.LIVE, claim.name, boot=claim.deadline - int(MARGIN * ttl * 1e9))
 
 
 def _work(scene: Scene, ledger: Ledger, claim: dibs.Claim, chance: random.Random) -> None:
-    """Most tasks are short; a long one may outlive its ttl and has to beat for it."""
-    payload = claim.read()
+    """Work on a task: most are short, a long one may outlast its ttl and has to beat."""
+    payload = claim.payload()
     assert payload == payload_of(claim.id), f"{claim.name} holds {payload[:80]!r}"
     spend = chance.uniform(0, 0.1) if chance.random() < 0.15 else chance.uniform(0, 0.005)
     if chance.random() < scene.long:
@@ -96,7 +96,7 @@ def _work(scene: Scene, ledger: Ledger, claim: dibs.Claim, chance: random.Random
         ledger.write(log.GIVEN, claim.name)
         claim.release()
     else:
-        if chance.random() < 0.5:  # without it the rename alone decides, as it must
+        if chance.random() < 0.5:  # without verify the rename alone has to decide
             claim.verify()
         ledger.write(log.INTENT, claim.name)
         claim.done()
@@ -104,12 +104,12 @@ def _work(scene: Scene, ledger: Ledger, claim: dibs.Claim, chance: random.Random
 
 
 def payload_of(ident: str) -> bytes:
-    """What the task of that id holds, so that a mixed-up one is known."""
+    """The payload of a task, unique so that a mix-up is detected."""
     return f"the payload of {ident}\n".encode() * 3
 
 
 def reaper(scene: Scene) -> None:
-    """Give back what fell silent; now and then start afresh, and call the doctor."""
+    """Requeue stale claims; sometimes reopen the board, and sometimes run a repair."""
     ledger = Ledger(scene.ledger)
     board = scene.open(ledger)
     turn = 0
@@ -124,7 +124,7 @@ def reaper(scene: Scene) -> None:
 
 
 def operator(scene: Scene) -> None:
-    """Meddle with whatever a snapshot shows, by exact names; a refusal is an answer."""
+    """Act on what a snapshot shows, by exact names; refusals are expected."""
     ledger = Ledger(scene.ledger)
     board = scene.open(ledger)
     chance = random.Random(scene.seed)
@@ -141,9 +141,9 @@ def operator(scene: Scene) -> None:
 
     while True:
         snapshot = board.snapshot()
-        if scene.over(_FORESIGHT):  # what was seen grows old, as on a screen
+        if scene.over(_FORESIGHT):  # the snapshot grows old, as on a screen
             break
-        claimed = [facts.sight for facts in snapshot.facts.values()]
+        claimed = [holder.act_name for holder in snapshot.holders.values()]
         waiting = [task.name for task in snapshot.tasks.values() if task.state == AVAILABLE]
         parked = [task.name for task in snapshot.tasks.values() if task.state == FAILED]
         for name in _some(chance, claimed, chance.random() < 0.3):
@@ -151,7 +151,7 @@ def operator(scene: Scene) -> None:
         for name in _some(chance, claimed, chance.random() < 0.1) + _some(chance, waiting, 1):
             act(partial(board.park, name, "storm", by=OPERATOR))
         for name in _some(chance, waiting, 3):
-            act(partial(board.reprioritise, name, chance.randrange(10), by=OPERATOR))
+            act(partial(board.prioritize, name, chance.randrange(10), by=OPERATOR))
         for name in _some(chance, doubtful.without(parked), 50):
             keep = chance.random() < 0.3
             act(partial(board.requeue, name, by=OPERATOR, keep_attempts=keep))
@@ -161,17 +161,17 @@ def operator(scene: Scene) -> None:
 
 
 class Doubtful:
-    """Parked tasks of which nobody can tell whether a shell finished them: the journal says so."""
+    """Parked tasks that a shell may have finished, as the journal says."""
 
     def __init__(self, board: dibs.Board) -> None:
-        self._journal = board.journal
-        self._read: dict[str, int] = {}
+        self._journal = board.log
+        self._read: dibs.Cursor | None = None
         self._names: set[str] = set()
         self._before: set[str] = set()
 
     def without(self, parked: list[str]) -> list[str]:
-        """Those that may run again; a name is seen twice, as its journal line follows it."""
-        events = self._journal.follow(self._read)
+        """Those that may run again; only names seen before, because journal lines come later."""
+        events, self._read = self._journal.since(self._read)
         self._names |= {event.dst for event in events if event.reason == LOCK_GONE}
         seen = self._before.intersection(parked)
         self._before = set(parked)

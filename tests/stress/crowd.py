@@ -1,4 +1,4 @@
-"""Real processes under one roof: started, stopped, killed, and all ended when the roof goes."""
+"""Groups of real processes: started, stopped, killed, and all ended on exit."""
 
 from __future__ import annotations
 
@@ -17,17 +17,16 @@ from tests.stress import ledger as log
 from tests.stress.ledger import Ledger, boottime
 
 PATIENCE = 120.0
-"""Seconds without any progress after which the crew has got stuck."""
+"""The seconds without any progress after which the crew counts as stuck."""
 _fork = multiprocessing.get_context("fork")
 _DIE_WITH_PARENT = 1
 
 
 class Crowd:
-    """Runs functions in processes; on leaving, each of them is ended by its pid.
+    """Runs functions in processes; on exit it ends each of them by its pid.
 
-    The word to go home is the end of file of a pipe, so that nobody who is killed while
-    listening can keep it from the others. Each process leads a group, and what it starts dies
-    with it.
+    The signal to stop is the end of file of a pipe: a process that is killed while it listens
+    cannot keep it from the others. Each process leads a group, and what it starts dies with it.
     """
 
     def __init__(self) -> None:
@@ -53,34 +52,34 @@ class Crowd:
         process = _fork.Process(target=self._run, args=(body,), name=name)
         process.start()
         assert process.pid is not None
-        with suppress(OSError):  # the child does the same: whoever comes first
+        with suppress(OSError):  # the child does the same: the first one wins
             os.setpgid(process.pid, process.pid)
         self._running[name] = process
 
     def end(self, name: str) -> None:
-        """End one process, and wait until it has."""
+        """End one process, and wait for its end."""
         process = self._running.pop(name)
         send(process, signal.SIGKILL)
         process.join()
 
     def word(self) -> None:
-        """Tell everybody to go home."""
+        """Signal all processes to stop."""
         if self._hold >= 0:
             os.close(self._hold)
             self._hold = -1
 
     def join(self, seconds: float) -> None:
-        """Wait until everybody is home; whoever is not by then is a failure."""
+        """Wait until all processes have stopped; the others are failures."""
         until = boottime() + int(seconds * 1e9)
         for name, process in list(self._running.items()):
             process.join(max(0.0, (until - boottime()) / 1e9))
             if process.exitcode is None:
-                self.failures.append(f"{name} did not go home")
+                self.failures.append(f"{name} did not stop")
                 continue
             self._ended(name, process)
 
     def fallen(self, seconds: float) -> list[str]:
-        """Wait at most so long for somebody to end; the names of those who did."""
+        """Wait at most this long for processes to end; returns their names."""
         wait([process.sentinel for process in self._running.values()], seconds)
         ended = [(n, p) for n, p in self._running.items() if p.exitcode is not None]
         for name, process in ended:
@@ -105,7 +104,7 @@ class Crowd:
 
 
 class Chaos:
-    """Kills and stops processes at random, and writes down whom."""
+    """Kills and stops processes at random, and records which."""
 
     def __init__(self, ledger: Ledger, seed: int, longest: float) -> None:
         self._ledger = ledger
@@ -114,14 +113,14 @@ class Chaos:
         self._asleep: dict[int, tuple[BaseProcess, int]] = {}
 
     def strike(self, processes: list[BaseProcess], gap: float) -> float:
-        """Hurt one of them, wake those whose time has come; seconds until the next strike."""
+        """Kill or stop a process and wake the due ones; returns the time until the next strike."""
         self._wake(boottime())
         awake = [p for p in processes if p.exitcode is None and p.pid not in self._asleep]
         if len(awake) > len(processes) // 2:
             victim = self._chance.choice(awake)
             assert victim.pid is not None
             if self._chance.random() < 0.4:
-                # Written down before: nobody may be judged dead sooner than that.
+                # Recorded before the kill: no process may be judged dead sooner.
                 self._ledger.write(log.KILLED, pid=victim.pid)
                 send(victim, signal.SIGKILL)
             else:
@@ -132,7 +131,7 @@ class Chaos:
         return self._chance.uniform(0.2, 1.8) * gap
 
     def calm(self) -> None:
-        """Wake everybody."""
+        """Wake all stopped processes."""
         self._wake(None)
 
     def _wake(self, now: int | None) -> None:
@@ -143,7 +142,7 @@ class Chaos:
 
 
 def send(process: BaseProcess, number: signal.Signals) -> None:
-    """Signal a process and what it started, unless it has ended: then its pid is nobody's."""
+    """Signal a process and its group, unless it has ended: then its pid may be reused."""
     if process.exitcode is None and process.pid is not None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, number)
@@ -159,9 +158,9 @@ def blow(
     seconds: float,
     gap: float,
 ) -> None:
-    """Strike at these bodies, and replace the fallen, until the goal or the time is reached.
+    """Strike these processes, and replace the dead, until the goal or the time is reached.
 
-    After `seconds` it is calm, and the crew may finish what is left.
+    After `seconds` the strikes stop, and the crew may finish the rest.
     """
     for name, body in bodies.items():
         crowd.start(name, body)

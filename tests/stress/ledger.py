@@ -1,7 +1,7 @@
-"""The outside log: what workers believe, written where dibs never looks.
+"""The outside log: what workers rely on, in a file that dibs never reads.
 
-One file, one `write` with O_APPEND per line, each with the boot-time clock, which is one and the
-same for every process of a host. The journal and this log are judged apart and against each other.
+One file, one `write` with O_APPEND per line, each with the boot-time clock, which all processes of
+a host share. The audit judges the journal and this log alone and against each other.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from dibs.board import Board
-from dibs.disk import Disk
+from dibs.files.board_files import BoardFiles
+from dibs.files.disk import Disk
+from dibs.files.engine import FilesBoard
 from dibs.host import this_host
-from dibs.names import TAKER
-from dibs.store import Store
+from dibs.model.task import TAKER
 
 LIVE = "live"
-"""The worker believes that it holds this claim, from the line's time for one ttl."""
+"""The worker relies on this claim, from the line's time for one ttl."""
 INTENT, DONE, GIVEN = "intent", "done", "given"
-"""About to commit; the commit returned; handed back by its worker, or about to be."""
+"""About to commit; the commit returned; released or failed by its worker, or about to be."""
 LOST, UNCERTAIN = "lost", "uncertain"
 OPERATOR = "operator"
 """Acts done and acts refused."""
@@ -32,12 +32,12 @@ _TAKE = f".{TAKER}-"
 
 
 class Line(NamedTuple):
-    """One thing that one process wrote down."""
+    """One record of one process."""
 
     word: str
     pid: int
     boot: int
-    """Nanoseconds on the boot-time clock."""
+    """Nanoseconds of the boot-time clock."""
     name: str
     more: str
 
@@ -77,9 +77,9 @@ def read(path: Path) -> list[Line]:
 
 
 class Witnessed(Disk):
-    """The real disk; a rename to or from a claimed name is written down before it is tried.
+    """The real disk; a rename to or from a claimed name is recorded before it is tried.
 
-    The time before the call is the strict one: whoever reaps has judged the claim by then.
+    The time before the call is the strict one: a reaper has judged the claim by then.
     `slow` is the longest delay of the steps that take a plain claim, to make room for races.
     """
 
@@ -96,8 +96,8 @@ class Witnessed(Disk):
         super().rename(src, dst, keep)
 
 
-def witnessed(where: Path, ledger: Ledger, slow: float = 0.0) -> Board:
+def witnessed(where: Path, ledger: Ledger, slow: float = 0.0) -> FilesBoard:
     """The board in a directory, as `dibs.open` makes it, on a witnessed disk."""
-    store = Store(Witnessed(str(where), ledger, slow), this_host())
+    store = BoardFiles(Witnessed(str(where), ledger, slow), this_host())
     store.open()
-    return Board(store, str(where))
+    return FilesBoard(store, str(where))

@@ -1,4 +1,4 @@
-"""Storm workers that stand on the shell library, in every shell that is here."""
+"""Storm workers that use the shell library, in every installed shell."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ WORKER = Path(__file__).parent / "shell/library.sh"
 
 
 def programs() -> list[list[str]]:
-    """The commands that are a POSIX shell."""
+    """The commands of the installed POSIX shells."""
     known = (["dash"], ["busybox", "sh"], ["bash", "--posix"])
     return [[path, *rest] for name, *rest in known if (path := shutil.which(name))] or [["/bin/sh"]]
 
 
 def halt_file(scene: Scene) -> Path:
-    """What sends these workers home: a shell cannot wait for a pipe's end and work as well."""
+    """The file that stops these workers: a shell cannot work and wait for a pipe's end."""
     return scene.ledger.with_name("halt")
 
 
 def bodies(scene: Scene, count: int) -> dict[str, partial[None]]:
-    """So many workers, each in another shell."""
+    """This many workers, spread over the shells."""
     shells = programs()
     return {
         f"library-{n}": partial(work, scene, shells[n % len(shells)], f"library-{n}")
@@ -35,7 +35,7 @@ def bodies(scene: Scene, count: int) -> dict[str, partial[None]]:
 
 
 def work(scene: Scene, program: list[str], owner: str) -> None:
-    """Become such a worker."""
+    """Replace this process with such a worker."""
     options = (LIBRARY, scene.board, scene.ledger, halt_file(scene), scene.ttl)
     long = round(scene.long * 256)
     os.execv(program[0], [*program, *map(str, (WORKER, *options, long, owner))])

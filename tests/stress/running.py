@@ -1,4 +1,4 @@
-"""What the tests of `dibs run` share: real runs, the processes they start, and patience."""
+"""Shared by the tests of `dibs run`: real runs, their processes, and waiting with a limit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Found = TypeVar("Found")
 
 
 def until(found: Callable[[], Found]) -> Found:
-    """What is found as soon as it is; a test does not wait for ever."""
+    """Wait for a true result and return it; fails after a time limit."""
     end = time.monotonic() + PATIENCE
     while not (it := found()):
         assert time.monotonic() < end, "it never came"
@@ -42,7 +42,7 @@ def alive(pid: int) -> bool:
 
 
 def marked(claim: str) -> set[int]:
-    """Every live process that carries the claim in its environment."""
+    """Every live process with the claim in its environment."""
     found = set()
     for path in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -58,7 +58,7 @@ def guard_of(run: int) -> int:
         for path in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
                 parent = int((path / "stat").read_bytes().rpartition(b")")[2].split()[1])
-                if parent == run and b"dibs.run.watch" in (path / "cmdline").read_bytes():
+                if parent == run and b"dibs.run.guard_process" in (path / "cmdline").read_bytes():
                     return int(path.name)
         return 0
 
@@ -66,7 +66,7 @@ def guard_of(run: int) -> int:
 
 
 class Site:
-    """A board, the runs on it, and everything that has to be ended when the test is."""
+    """A board, the runs on it, and everything that must end with the test."""
 
     def __init__(self, path: Path, **settings: object) -> None:
         self.path = path
@@ -79,7 +79,7 @@ class Site:
         self._runs: list[subprocess.Popen[bytes]] = []
 
     def run(self, *argv: str, **more: Any) -> subprocess.Popen[bytes]:
-        """`dibs run …`, its streams in pipes unless told otherwise."""
+        """Start `dibs run …`, with its streams in pipes by default."""
         streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         command = [*more.pop("dibs", DIBS), "-d", str(self.path), "run", *argv]
         run = subprocess.Popen(command, env=ENV | more.pop("env", {}), **(streams | more))
@@ -87,7 +87,7 @@ class Site:
         return run
 
     def python(self, program: str) -> list[str]:
-        """A command that runs a little program, which knows where to leave its notes."""
+        """A command that runs a small program, which can leave notes for the test."""
         head = f"import os, signal, sys, time\nnotes = {str(self.notes)!r}\n"
         head += (
             "def note(name, text=None):\n"
@@ -98,28 +98,28 @@ class Site:
         return ["--", sys.executable, "-c", head + program]
 
     def note(self, name: str) -> str:
-        """What a command noted, once it has."""
+        """Wait for a note of a command, and return it."""
         path = self.notes / name
         until(path.exists)
         return path.read_text()
 
     def pid(self, name: str) -> int:
-        """The pid that a command noted; it will be gone when the test is."""
+        """The pid that a command noted; the process is ended with the test."""
         pid = int(self.note(name))
         self._pids.add(pid)
         return pid
 
     def state(self, ident: str) -> dibs.Task:
-        """The one name that an id has."""
+        """The task of an id that has one name."""
         (task,) = self.board.find(ident)
         return task
 
     def reasons(self, ident: str, verb: str) -> list[str]:
-        """What the journal tells of each such step."""
-        return [event.reason for event in self.board.history(ident) if event.verb == verb]
+        """The reasons in the journal of each such event."""
+        return [event.reason for event in self.board.log.of(ident) if event.verb == verb]
 
     def end(self) -> None:
-        """Kill what is left, each by its own pid."""
+        """Kill the remaining processes, each by its own pid."""
         left = self._pids | {run.pid for run in self._runs if run.poll() is None}
         for pid in left:
             with suppress(ProcessLookupError):
@@ -130,7 +130,7 @@ class Site:
 
 @contextmanager
 def site(path: Path, **settings: object) -> Iterator[Site]:
-    """A board with runs on it, all ended at the end."""
+    """A board with runs on it, which end with the test."""
     found = Site(path, **settings)
     try:
         yield found
@@ -139,7 +139,7 @@ def site(path: Path, **settings: object) -> Iterator[Site]:
 
 
 def ended(run: subprocess.Popen[bytes], code: int) -> tuple[bytes, bytes]:
-    """What a run wrote, once it has ended with that code."""
+    """The output of a run that must end with this code."""
     out, err = run.communicate(timeout=PATIENCE)
     assert run.returncode == code, (run.returncode, out[-500:], err[-500:])
     assert b"Traceback" not in (err or b""), err
@@ -147,5 +147,5 @@ def ended(run: subprocess.Popen[bytes], code: int) -> tuple[bytes, bytes]:
 
 
 def events(err: bytes) -> list[dict[str, Any]]:
-    """The events among the lines of a run's stderr."""
+    """The events in the standard error of a run."""
     return [json.loads(line) for line in err.splitlines() if line.startswith(b'{"v"')]

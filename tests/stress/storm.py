@@ -1,17 +1,17 @@
-"""The storm: real processes on one board, killed and stopped at random, judged by two detectors.
+"""The storm: real processes on one board, killed and stopped at random, judged from two logs.
 
     python -m tests.stress.storm                     the full form: 10,000 tasks, 8 workers
-    python -m tests.stress.storm --dir /dev/shm/x    somewhere else; the directory must be new
+    python -m tests.stress.storm --dir /dev/shm/x    in another directory, which must be new
     python -m tests.stress.storm --seed 7            another storm
-    python -m tests.stress.storm --shells 4          as many more, on the shell library
+    python -m tests.stress.storm --shells 4          this many more workers, on the shell library
 
-Workers claim, beat and commit; a reaper gives back what fell silent and calls the doctor; an
-operator force-releases, parks, requeues and reprioritises what it sees. Meanwhile workers are
-killed with SIGKILL, and stopped with SIGSTOP for up to three ttls. When the tasks are done, or
-after `--seconds`, the weather calms down and the crew finishes what is left. Then the listing,
-the journal and a log that the workers keep outside of the board are judged against each other.
-The exit code is 0 when nothing is lost, committed twice, or reaped alive, and nothing else broke
-a promise. It takes a few minutes.
+Workers claim, beat and commit; a reaper requeues stale claims and runs repairs; an operator
+force-releases, parks, requeues and prioritizes what it sees. Meanwhile workers are killed with
+SIGKILL, and stopped with SIGSTOP for up to three ttls. When the tasks are done, or after
+`--seconds`, the strikes stop and the crew finishes the rest. Then the listing, the journal and a
+log that the workers keep outside of the board are judged against each other. The exit code is 0
+when nothing is lost, committed twice or reaped alive, and no other guarantee is broken. It takes a
+few minutes.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
-import dibs
-from dibs.settings import Settings, dump
+from dibs.files.engine import open_directory
+from dibs.model.settings import Settings, dump
 from tests.stress import audit, crew, ledger, library
 from tests.stress.audit import Verdict
 from tests.stress.crew import Scene
 from tests.stress.crowd import Chaos, Crowd, blow
-from tests.stress.weather import asked, told, weather
+from tests.stress.weather import asked, summary, weather
 
 
 class Plan(NamedTuple):
-    """How hard it blows."""
+    """The size and the parameters of a storm."""
 
     tasks: int = 10_000
     workers: int = 8
@@ -43,33 +43,33 @@ class Plan(NamedTuple):
     seed: int = 1
     ttl: float = 1.5
     gap: float = 0.25
-    """Seconds between two strikes, on average."""
+    """The mean seconds between two strikes."""
     long: float = 0.03
     """The share of the tasks that take up to two ttls."""
     shells: int = 0
-    """Workers on the shell library, beside the others."""
+    """Additional workers on the shell library."""
     stale: float = 0.0
-    """Seconds until one mount shows what was done over another; at most a fifth of the ttl."""
+    """The seconds until one mount shows changes over another; at most a fifth of the ttl."""
 
 
 class Land(NamedTuple):
-    """What the storm blows over, where that is no plain directory."""
+    """The place of a storm that is no plain directory."""
 
     ways: Sequence[Path]
-    """Paths to one new board: workers go by all of them, reaper and operator by the last."""
-    people: ModuleType = crew
+    """Paths to one new board: workers use all of them, reaper and operator the last."""
+    crew_module: ModuleType = crew
     breaker: Callable[[Scene], None] | None = None
-    """One more process, which breaks what the ways lead over."""
+    """An additional process, which breaks the mounts of these paths."""
 
 
 def storm(where: Path, plan: Plan, land: Land | None = None) -> Verdict:
-    """Let it blow in a new directory, and judge what it left."""
+    """Run a storm in a new directory, and judge the result."""
     land = land or Land((where / "board",))
     board_dir, log_file = land.ways[0], where / "outside.log"
-    settings = Settings(ttl=plan.ttl, max_attempts=4)
+    settings = Settings(ttl=plan.ttl, max_attempts=4, retry=(0.5,))
     (board_dir / ".dibs").mkdir(parents=True)
     (board_dir / ".dibs/board.toml").write_bytes(dump(settings))
-    board = dibs.open(board_dir, create=True)
+    board = open_directory(board_dir, create=True)
     chance = random.Random(plan.seed)
     ids = [f"task-{n:05}" for n in range(plan.tasks)]
     for ident in ids:
@@ -81,7 +81,7 @@ def storm(where: Path, plan: Plan, land: Land | None = None) -> Verdict:
     left = board.repair()
     left += board.check()
     lines = ledger.read(log_file)
-    verdict = audit.judge(board_dir, ids, board.journal.read(), lines, plan.ttl, plan.stale)
+    verdict = audit.judge(board_dir, ids, board.log.read(), lines, plan.ttl, plan.stale)
     faults = [
         *crowd.failures,
         *(f"check: {finding.kind} {finding.name}: {finding.text}" for finding in left),
@@ -90,15 +90,17 @@ def storm(where: Path, plan: Plan, land: Land | None = None) -> Verdict:
 
 
 def _blow(crowd: Crowd, scene: Scene, plan: Plan, land: Land) -> None:
-    people, scenes = land.people, [scene._replace(board=way) for way in land.ways]
+    crew_module, scenes = land.crew_module, [scene._replace(board=way) for way in land.ways]
     workers = [f"known-{n}" if n % 2 else f"hidden-{n}" for n in range(plan.workers)]
     crew_of = {
-        name: partial(people.worker, scenes[n // 2 % len(scenes)], name, name.startswith("known"))
+        name: partial(
+            crew_module.worker, scenes[n // 2 % len(scenes)], name, name.startswith("known")
+        )
         for n, name in enumerate(workers)
     }
     with weather(crowd, scene, "storm") as outside:
-        crowd.start("reaper", partial(people.reaper, scenes[-1]))
-        crowd.start("operator", partial(people.operator, scenes[-1]))
+        crowd.start("reaper", partial(crew_module.reaper, scenes[-1]))
+        crowd.start("operator", partial(crew_module.operator, scenes[-1]))
         if land.breaker:
             crowd.start("breaker", partial(land.breaker, scene))
         blow(
@@ -113,7 +115,7 @@ def _blow(crowd: Crowd, scene: Scene, plan: Plan, land: Land) -> None:
 
 
 def _finished(board: Path) -> int:
-    """How many tasks are done; none while the disk does not say."""
+    """The number of done tasks; 0 while the disk does not answer."""
     try:
         return len(os.listdir(board / "done"))
     except OSError:
@@ -121,9 +123,9 @@ def _finished(board: Path) -> int:
 
 
 def report(verdict: Verdict) -> str:
-    """The figures and, as the last line, the verdict."""
+    """The figures and, in the last line, the verdict."""
     return (
-        f"{told(verdict.faults, verdict.figures)}\n"
+        f"{summary(verdict.faults, verdict.figures)}\n"
         f"{verdict.tasks} tasks: {verdict.done} done, {verdict.lost} lost, "
         f"{verdict.twice} committed twice, {verdict.live_reaped} live claims reaped, "
         f"kills {verdict.figures['kills']}, stops {verdict.figures['stops']}"

@@ -1,12 +1,13 @@
-"""What the storms found, small enough to run at once."""
+"""Faults that the storms found, as small tests."""
 
 from pathlib import Path
 
-from dibs.clock import SECOND, Sample, thin, vouches
+from dibs.files.clock import ran_evenly, thin
+from dibs.model.sample import SECOND, Sample
 from tests.core.tools import Place
 
 
-def test_a_crowded_claimant_is_told_none_only_when_nothing_waits(tmp_path: Path) -> None:
+def test_a_claim_in_a_crowd_returns_none_only_if_nothing_is_available(tmp_path: Path) -> None:
     place = Place(tmp_path)
     for n in range(60):
         place.board.add(f"t{n:02}")
@@ -21,12 +22,12 @@ def test_a_crowded_claimant_is_told_none_only_when_nothing_waits(tmp_path: Path)
     place.port.before["rename"] = overtake
     claim = place.board.claim(owner="me")
     waiting = sum(name.endswith(".available") for name in place.names())
-    assert claim is not None, f"told None while {waiting} tasks wait"
+    assert claim is not None, f"returned None while {waiting} tasks are available"
 
 
-def test_a_reaper_that_looks_every_five_seconds_can_vouch_for_a_ttl() -> None:
+def test_a_reaper_that_looks_every_five_seconds_trusts_the_clock_for_a_ttl() -> None:
     samples: list[Sample] = []
     for second in range(0, 3600, 5):
         samples = thin([Sample(second * SECOND, second * SECOND), *samples])
-    assert vouches(samples, samples[0], 120)
-    assert vouches(samples, samples[0], 600)
+    assert ran_evenly(samples, samples[0], 120)
+    assert ran_evenly(samples, samples[0], 600)

@@ -1,4 +1,4 @@
-"""`dibs run`: how a command's end becomes its claim's, and that nothing outlives a claim."""
+"""`dibs run`: how the end of a command ends its claim, and that no process outlives a claim."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ def place(tmp_path: Path) -> Iterator[Site]:
         yield found
 
 
-def test_a_command_that_ends_well_commits_its_claim(place: Site) -> None:
+def test_a_successful_command_commits_its_claim(place: Site) -> None:
     place.board.add("a")
     assert ended(place.run("--", "true"), 0) == (b"", b"")
     assert place.state("a").state == "done"
-    assert ended(place.run("--", "true"), 4) == (b"", b"dibs: nothing to take\n")
+    said = f"dibs: nothing to claim on {place.board.location.label}\n".encode()
+    assert ended(place.run("--", "true"), 4) == (b"", said)
 
 
 def test_a_command_that_fails_leaves_its_code_and_its_last_line_as_the_reason(place: Site) -> None:
@@ -41,7 +42,7 @@ def test_a_command_that_fails_leaves_its_code_and_its_last_line_as_the_reason(pl
     assert place.reasons("a", "fail") == ["exit 7: last words"]
 
 
-def test_a_command_that_a_signal_kills_ends_as_a_shell_would_say(place: Site) -> None:
+def test_a_command_that_a_signal_kills_has_the_exit_code_of_a_shell(place: Site) -> None:
     place.board.add("a")
     ended(place.run("--", "sh", "-c", "kill -SEGV $$"), 128 + signal.SIGSEGV)
     assert place.reasons("a", "fail") == ["killed by SIGSEGV"]
@@ -56,7 +57,7 @@ def test_a_command_that_cannot_start_costs_no_attempt(place: Site) -> None:
     assert place.state("a").name == "a.f3.available"
 
 
-def test_an_id_that_no_environment_can_carry_is_failed_and_does_not_stop_the_next(
+def test_an_id_that_no_environment_can_hold_fails_and_does_not_stop_the_next(
     place: Site,
 ) -> None:
     place.board.add("a\0b")
@@ -64,7 +65,7 @@ def test_an_id_that_no_environment_can_carry_is_failed_and_does_not_stop_the_nex
     assert place.state("a\0b").attempts == 1
 
 
-def test_the_command_knows_its_claim_from_its_environment(place: Site) -> None:
+def test_the_command_gets_its_claim_in_its_environment(place: Site) -> None:
     place.board.add("a/b", b"what to do")
     program = (
         "names = ('ID', 'CLAIM', 'FENCE', 'DIR')\n"
@@ -75,7 +76,7 @@ def test_the_command_knows_its_claim_from_its_environment(place: Site) -> None:
     assert out.decode() == f"{['a/b', claim, '1', str(place.path)]} what to do\n"
 
 
-def test_both_outputs_pass_through_untouched(place: Site) -> None:
+def test_both_outputs_pass_through_unchanged(place: Site) -> None:
     place.board.add("a")
     program = (
         "data = bytes(range(256)) * 40960\n"
@@ -90,7 +91,7 @@ def test_both_outputs_pass_through_untouched(place: Site) -> None:
     assert [hashlib.sha256(data).hexdigest() for data in (out, err)] == [wanted, wanted]
 
 
-def test_standard_input_is_the_commands_own(place: Site) -> None:
+def test_the_command_gets_the_standard_input(place: Site) -> None:
     place.board.add("a")
     run = place.run("--", "cat", stdin=subprocess.PIPE)
     out, _ = run.communicate(b"\0\xffthrough", timeout=PATIENCE)
@@ -106,7 +107,7 @@ def test_a_slow_reader_of_the_errors_gets_all_of_them_after_the_commit(place: Si
     assert err == b"x" * 100_000
 
 
-def test_a_run_whose_errors_nobody_reads_ends_when_told_to(place: Site) -> None:
+def test_a_run_with_unread_errors_ends_on_a_signal(place: Site) -> None:
     place.board.add("a")
     run = place.run(*place.python("os.write(2, b'x' * 100_000)"))
     until(lambda: place.state("a").state == "done")
@@ -114,7 +115,7 @@ def test_a_run_whose_errors_nobody_reads_ends_when_told_to(place: Site) -> None:
     assert run.wait(PATIENCE) == 143
 
 
-def test_errors_into_a_pipe_that_does_not_block_are_passed_on_whole(place: Site) -> None:
+def test_errors_into_a_nonblocking_pipe_are_passed_on_completely(place: Site) -> None:
     place.board.add("a")
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
@@ -127,7 +128,7 @@ def test_errors_into_a_pipe_that_does_not_block_are_passed_on_whole(place: Site)
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-def test_a_run_whose_own_streams_are_closed_works_all_the_same(place: Site, closed: str) -> None:
+def test_a_run_with_closed_streams_works(place: Site, closed: str) -> None:
     place.board.add("a")
     line = f'"$@" {closed}'
     own = [sys.executable, "-m", "dibs", "-d", str(place.path), "run", "--", "sh", "-c", "exit 0"]
@@ -139,7 +140,7 @@ def test_a_run_whose_own_streams_are_closed_works_all_the_same(place: Site, clos
     assert place.state("a").state == "done"
 
 
-def test_a_reader_of_the_errors_that_goes_away_is_felt_by_the_command(place: Site) -> None:
+def test_a_command_notices_that_the_reader_of_its_errors_left(place: Site) -> None:
     place.board.add("a")
     program = "signal.signal(signal.SIGPIPE, signal.SIG_DFL)\nwhile True: os.write(2, b'x' * 65536)"
     run = place.run(*place.python(program))
@@ -149,7 +150,7 @@ def test_a_reader_of_the_errors_that_goes_away_is_felt_by_the_command(place: Sit
     assert run.wait(PATIENCE) == 128 + signal.SIGPIPE
 
 
-def test_nobody_has_to_read_the_errors_for_the_lease_to_be_kept(place: Site) -> None:
+def test_unread_errors_do_not_stop_the_renewal_of_the_lease(place: Site) -> None:
     place.board.add("a")
     program = "note('up')\nos.write(2, b'x' * 300_000)\nnote('written')"
     run = place.run("--ttl", "1", "--log-json", *place.python(program))
@@ -169,10 +170,10 @@ def test_the_lease_is_kept_while_the_command_works(place: Site) -> None:
 
 
 def _outlast(place: Site, ident: str, seconds: float) -> None:
-    """A janitor finds the claim alive all the while."""
+    """Assert that a janitor finds the claim alive during this time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        assert place.board.reap().given_back == ()
+        assert place.board.reap().tasks == ()
         time.sleep(0.1)
     assert place.state(ident).state == "claimed"
 
@@ -191,7 +192,7 @@ CHILDREN = {
 
 
 @pytest.mark.parametrize("what", CHILDREN)
-def test_whatever_a_child_does_it_is_gone_before_the_claim_ends(place: Site, what: str) -> None:
+def test_whatever_a_child_does_it_is_ended_before_the_claim(place: Site, what: str) -> None:
     place.board.add("a")
     program = CHILDREN[what] + "note('child')\nwhile True: time.sleep(60)"
     run = place.run("--ttl", "2", *place.python(program))
@@ -238,7 +239,7 @@ def test_work_that_a_command_left_behind_is_ended_before_the_commit(place: Site)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT])
-def test_a_run_that_is_told_to_end_stops_the_work_and_gives_the_claim_back(
+def test_a_signal_to_a_run_stops_the_work_and_releases_the_claim(
     place: Site, number: signal.Signals
 ) -> None:
     place.board.add("a")
@@ -248,10 +249,10 @@ def test_a_run_that_is_told_to_end_stops_the_work_and_gives_the_claim_back(
     ended(run, 128 + number)
     assert not alive(child)
     assert place.state("a").name == "a.f1.available"
-    assert place.reasons("a", "release") == [f"dibs run was told to end by {number.name}"]
+    assert place.reasons("a", "release") == [f"dibs run was ended by {number.name}"]
 
 
-def test_a_service_manager_that_tells_everybody_at_once_costs_no_attempt(place: Site) -> None:
+def test_a_service_manager_that_signals_all_processes_costs_no_attempt(place: Site) -> None:
     place.board.add("a")
     for fence in range(1, 6):
         run = place.run(*place.python("note('child')\ntime.sleep(60)"))
@@ -263,13 +264,13 @@ def test_a_service_manager_that_tells_everybody_at_once_costs_no_attempt(place: 
         assert place.state("a").name == f"a.f{fence}.available"
 
 
-def test_work_that_was_finished_when_the_run_was_told_to_end_is_committed(place: Site) -> None:
+def test_work_that_was_finished_before_the_signal_is_committed(place: Site) -> None:
     place.board.add("a")
     program = "command = os.getpid()\nif os.fork(): os._exit(0)\n"
     program += "while os.getppid() == command: time.sleep(0.001)\nnote('left')\ntime.sleep(60)"
     run = place.run("--ttl", "20", *place.python(IGNORES + program))
     place.pid("left")
-    run.send_signal(signal.SIGTERM)  # while what it left behind is being ended
+    run.send_signal(signal.SIGTERM)  # while its leftover processes are being ended
     ended(run, 143)
     assert place.state("a").state == "done"
 
@@ -286,7 +287,7 @@ def test_a_signal_that_is_ignored_as_under_nohup_stays_ignored(place: Site) -> N
     ended(run, 0)
 
 
-def test_a_waiting_run_ends_when_told_to(place: Site) -> None:
+def test_a_waiting_run_ends_on_a_signal(place: Site) -> None:
     run = place.run("--wait", "--log-json", "--", "true")
     assert run.stderr is not None
     assert events(run.stderr.readline())[0]["event"] == "waiting"

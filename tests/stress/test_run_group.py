@@ -1,8 +1,9 @@
-"""How `dibs run` finds the processes of a claim: all of them, and strangers asked only once."""
+"""How `dibs run` finds all processes of a claim, and checks other processes only once."""
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -10,16 +11,20 @@ from pathlib import Path
 
 import pytest
 
+from dibs.host import boottime
+from dibs.model.sample import SECOND
 from dibs.run import group
-from dibs.run.group import Work, members
+from dibs.run.group import Ending, Work, look
 from tests.stress.running import Site, alive, ended, site, until
+
+pytestmark = pytest.mark.fast("dibs.run")
 
 MANY = 40
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The processes that were asked what they are."""
+def checked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The processes whose environment was read."""
     found: list[int] = []
     stat = group._stat
 
@@ -43,72 +48,133 @@ def sleepers() -> Iterator[list[int]]:
             process.kill()
 
 
+def claim(ident: str) -> str:
+    """A claim that no other run of these tests on this machine looks for."""
+    return f"{ident}.f1.x-{os.getpid():010X}"
+
+
 def sleeper(**marks: str) -> subprocess.Popen[bytes]:
     """A process of a separate session with these marks."""
     return subprocess.Popen(["sleep", "60"], env=os.environ | marks, start_new_session=True)
 
 
 def since_now() -> int:
-    """A moment after which everything is younger."""
+    """A start time that is older than all later processes."""
     now = group._ticks()
     until(lambda: group._ticks() > now + 1)
     return group._ticks()
 
 
-def test_whoever_is_older_than_the_run_is_asked_once(asked: list[int], sleepers: list[int]) -> None:
-    work = Work("a.f1.x-0123456789", since_now())
-    assert members(work) == []
-    assert set(sleepers) <= set(asked)
-    asked.clear()
-    assert members(work) == []
-    assert not set(sleepers) & set(asked)
+def test_a_process_older_than_the_run_is_checked_once(
+    checked: list[int], sleepers: list[int]
+) -> None:
+    work = Work(claim("a"), since_now())
+    assert look(work).members == []
+    assert set(sleepers) <= set(checked)
+    checked.clear()
+    assert look(work).members == []
+    assert not set(sleepers) & set(checked)
 
 
-def test_whoever_is_younger_and_unmarked_is_asked_once_it_has_settled(asked: list[int]) -> None:
-    work = Work("a.f1.x-0123456789", since_now())
+def test_a_younger_unmarked_process_is_checked_until_its_program_runs(checked: list[int]) -> None:
+    work = Work(claim("a"), since_now())
     with sleeper() as stranger:
-        assert members(work) == []
-        asked.clear()
-        assert members(work) == []
-        assert stranger.pid in asked, "it may be about to begin its program"
+        assert look(work).members == []
+        checked.clear()
+        assert look(work).members == []
+        assert stranger.pid in checked, "it may be about to start its program"
 
         def settled() -> bool:
-            asked.clear()
-            assert members(work) == []
-            return stranger.pid not in asked
+            checked.clear()
+            assert look(work).members == []
+            return stranger.pid not in checked
 
         until(settled)
         stranger.kill()
 
 
-def test_another_process_with_a_strangers_number_is_asked(
-    asked: list[int], sleepers: list[int]
+def test_another_process_with_a_known_number_is_checked(
+    checked: list[int], sleepers: list[int]
 ) -> None:
-    work = Work("a.f1.x-0123456789", since_now())
-    members(work)
+    work = Work(claim("a"), since_now())
+    look(work)
     for pid in sleepers[:3]:
-        group._strangers._known[str(pid)] += 1  # as of the process that had it before
-    asked.clear()
-    members(work)
-    assert set(asked) & set(sleepers) == set(sleepers[:3])
+        group._strangers._known[str(pid)] += 1  # as if of the process that had the number before
+    checked.clear()
+    look(work)
+    assert set(checked) & set(sleepers) == set(sleepers[:3])
 
 
-def test_a_process_of_one_claim_is_a_stranger_to_no_other(asked: list[int]) -> None:
+def test_a_process_of_one_claim_is_checked_for_every_other(checked: list[int]) -> None:
     since = since_now()
-    first, second = Work("a.f1.x-0123456789", since), Work("b.f1.x-0123456789", since)
+    first, second = Work(claim("a"), since), Work(claim("b"), since)
     with (
         sleeper(DIBS_CLAIM=second.claim) as marked,
-        sleeper(DIBS_CLAIM="c.f1.x-0123456789", DIBS_WITHIN=second.claim) as within,
+        sleeper(DIBS_CLAIM=claim("c"), DIBS_WITHIN=second.claim) as within,
     ):
         both = [marked.pid, within.pid]
         until(lambda: Path(f"/proc/{within.pid}/comm").read_text() == "sleep\n")
         old = group._ticks() + group._SETTLED * group._TICKS
         until(lambda: group._ticks() > old)
-        assert members(first) == []
-        assert members(first) == []
-        assert sorted(members(second)) == sorted(both)
+        assert look(first).members == []
+        assert look(first).members == []
+        assert sorted(look(second).members) == sorted(both)
         for process in (marked, within):
             process.kill()
+
+
+@pytest.fixture
+def starting(monkeypatch: pytest.MonkeyPatch) -> set[int]:
+    """The processes that look as in the middle of `exec`, where no test can hold one."""
+    found: set[int] = set()
+    stat, environment = group._stat, group._environment
+
+    def emptied(pid: int | str) -> list[bytes]:
+        fields = stat(pid)
+        if pid in found:
+            fields[group._ENV_START] = fields[group._ENV_END] = b"0"
+        return fields
+
+    monkeypatch.setattr(group, "_stat", emptied)
+    monkeypatch.setattr(
+        group, "_environment", lambda p, s: b"" if p in found else environment(p, s)
+    )
+    monkeypatch.setattr(group, "_strangers", group._Strangers())
+    return found
+
+
+def test_a_process_that_is_starting_a_program_is_waited_for_and_ended(starting: set[int]) -> None:
+    work = Work(claim("a"), since_now())
+    with sleeper(DIBS_CLAIM=work.claim) as left:
+        starting.add(left.pid)
+        ending = Ending(work, boottime() + SECOND // 5)
+        assert not any(ending.over() for _ in range(5))
+        starting.clear()
+        until(ending.over)
+        assert left.wait(0) == -signal.SIGKILL
+
+
+def test_a_process_that_starts_a_program_without_end_delays_the_end_for_a_limited_time(
+    starting: set[int],
+) -> None:
+    work = Work(claim("a"), since_now())
+    with sleeper() as stranger:
+        until(lambda: Path(f"/proc/{stranger.pid}/comm").read_text() == "sleep\n")
+        starting.add(stranger.pid)
+        ending = Ending(work, boottime())
+        assert not any(ending.over() for _ in range(5))
+        until(ending.over)
+        assert stranger.poll() is None
+        stranger.kill()
+
+
+def test_a_program_without_an_environment_does_not_delay_the_end() -> None:
+    work = Work(claim("a"), since_now())
+    with subprocess.Popen(["sleep", "60"], env={}, start_new_session=True) as stranger:
+        until(lambda: Path(f"/proc/{stranger.pid}/comm").read_text() == "sleep\n")
+        until(lambda: stranger.pid not in look(work).starting)
+        assert not group._is_starting(group._stat(stranger.pid))
+        stranger.kill()
 
 
 @pytest.fixture
@@ -117,7 +183,7 @@ def place(tmp_path: Path) -> Iterator[Site]:
         yield found
 
 
-def test_each_task_of_a_loop_ends_what_it_left_though_strangers_are_known_by_then(
+def test_each_task_of_a_loop_ends_its_leftover_processes_even_with_a_filled_cache(
     place: Site,
 ) -> None:
     names = "abc"

@@ -30,7 +30,7 @@ from tests.stress.running import (
 
 TTL = 2.0
 LONG = 10.0
-"""A lease that is not over before a guard on a busy machine gives its claim back."""
+"""A lease that is long enough for a guard on a busy machine to release the claim."""
 WORK = "note('child')\nwhile True: time.sleep(60)"
 STUBBORN = (
     f"signal.signal(signal.SIGTERM, signal.SIG_IGN)\nif os.fork(): os.wait()\nos.setsid()\n{WORK}"
@@ -44,7 +44,7 @@ def place(tmp_path: Path) -> Iterator[Site]:
 
 
 class Watcher(threading.Thread):
-    """Notes when the last process of a claim was gone."""
+    """Records when the last process of a claim ended."""
 
     def __init__(self, claim: str) -> None:
         super().__init__(daemon=True)
@@ -58,12 +58,12 @@ class Watcher(threading.Thread):
         self.gone = time.time()
 
 
-def outlived(place: Site, silenced: Callable[[], None], ttl: float = TTL) -> float:
-    """How much of its lease was left when the last of a claim's processes had ended."""
+def outlived(place: Site, disable: Callable[[], None], ttl: float = TTL) -> float:
+    """The remaining lease when the last process of a claim ended."""
     claim = place.state("a")
     record = place.path / ".dibs/records" / claim.stem
     watcher = Watcher(claim.stem)
-    silenced()
+    disable()
     beat = record.stat().st_mtime
     with suppress(FileNotFoundError):
         while watcher.is_alive():
@@ -74,9 +74,7 @@ def outlived(place: Site, silenced: Callable[[], None], ttl: float = TTL) -> flo
 
 
 @pytest.mark.parametrize("work", [WORK, STUBBORN])
-def test_a_run_that_is_killed_leaves_no_work_and_gives_its_claim_back(
-    place: Site, work: str
-) -> None:
+def test_a_killed_run_leaves_no_work_and_its_claim_is_released(place: Site, work: str) -> None:
     place.board.add("a")
     run = place.run("--ttl", f"{LONG}", *place.python(work))
     child = place.pid("child")
@@ -90,10 +88,12 @@ def test_a_run_that_is_killed_leaves_no_work_and_gives_its_claim_back(
 
 def test_a_run_that_is_killed_at_any_moment_of_its_start_leaves_no_work(place: Site) -> None:
     place.board.add("a", priority=9)
-    settle(place.path, ttl=2, max_attempts=1000)  # one that is killed before its record has this
+    settle(
+        place.path, ttl=2, max_attempts=1000
+    )  # a run that is killed before its record exists has this ttl
     for step in range(24):
         run = place.run("--ttl", "2", *place.python(WORK))
-        time.sleep(0.03 + step * 0.005)  # the moment is what is tried here
+        time.sleep(0.03 + step * 0.005)  # the moment is what this test varies
         claim = place.state("a")
         run.kill()
         run.wait()
@@ -101,22 +101,22 @@ def test_a_run_that_is_killed_at_any_moment_of_its_start_leaves_no_work(place: S
         assert marked(claim.stem) == set()
 
 
-def test_a_run_that_is_stopped_past_its_ttl_is_no_owner_any_more(place: Site) -> None:
+def test_a_run_that_is_stopped_past_its_ttl_no_longer_owns_its_claim(place: Site) -> None:
     place.board.add("a")
     run = place.run("--ttl", "2", *place.python(STUBBORN))
     child = place.pid("child")
     assert outlived(place, lambda: run.send_signal(signal.SIGSTOP)) > 0
     assert not alive(child)
-    (given,) = until(lambda: place.board.reap().given_back)
+    (given,) = until(lambda: place.board.reap().tasks)
     run.send_signal(signal.SIGCONT)
     _, err = ended(run, 5)
     assert b"is no longer yours" in err
     assert b"cannot be ended" not in err
-    assert "refused" in [event.verb for event in place.board.history("a")]
+    assert "refused" in [event.verb for event in place.board.log.of("a")]
     assert place.state("a") == given
 
 
-def test_a_stopped_runs_commit_is_refused_even_when_nobody_took_its_task(place: Site) -> None:
+def test_the_commit_of_a_stopped_run_is_refused_even_if_no_one_took_its_task(place: Site) -> None:
     place.board.add("a")
     program = "note('child')\nwhile not os.path.exists(f'{notes}/go'): time.sleep(0.01)"
     run = place.run("--ttl", "1", *place.python(program))
@@ -125,15 +125,15 @@ def test_a_stopped_runs_commit_is_refused_even_when_nobody_took_its_task(place: 
     (place.notes / "go").touch()
     until(lambda: not alive(child))
     claim = place.state("a")
-    age = until(lambda: (facts := place.board.facts(claim)) and time.time() - facts.beat / 1e9 > 1)
+    age = until(lambda: (held := place.board.holder(claim)) and time.time() - held.beat / 1e9 > 1)
     assert age
     run.send_signal(signal.SIGCONT)
     ended(run, 5)
     assert place.state("a") == claim
 
 
-def test_all_stopped_together_the_work_is_ended_as_soon_as_they_go_on(place: Site) -> None:
-    """As after a suspend, when the boot-time clock has run on and nobody could act on it."""
+def test_work_is_ended_as_soon_as_all_processes_continue_after_a_stop(place: Site) -> None:
+    """This is like a suspend: the boot-time clock ran and no process could act."""
     place.board.add("a")
     run = place.run("--ttl", "1", *place.python(STUBBORN))
     child = place.pid("child")
@@ -141,9 +141,9 @@ def test_all_stopped_together_the_work_is_ended_as_soon_as_they_go_on(place: Sit
     claim = place.state("a").stem
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
-    until(lambda: place.board.reap().given_back)
+    until(lambda: place.board.reap().tasks)
     for pid in pids:
-        with suppress(ProcessLookupError):  # the guard goes on before it, and may have ended it
+        with suppress(ProcessLookupError):  # the guard continues first, and may have ended it
             os.kill(pid, signal.SIGCONT)
     until(lambda: not marked(claim))
     ended(run, 5)
@@ -177,7 +177,7 @@ def test_a_guard_that_is_stopped_is_replaced(place: Site) -> None:
     until(lambda: not alive(second))
 
 
-def test_the_guard_is_gone_when_the_run_is(place: Site) -> None:
+def test_the_guard_ends_with_its_run(place: Site) -> None:
     place.board.add("a")
     run = place.run(*place.python("note('up')\nsys.stdin.read()"), stdin=subprocess.PIPE)
     place.pid("up")
@@ -195,7 +195,7 @@ def test_a_claim_that_is_released_by_force_ends_the_work_at_the_next_beat(place:
     _, err = ended(run, 5)
     assert not alive(child)
     assert events(err)[-1]["event"] == "lost"
-    assert place.state("a") == freed, "what was lost is never quietly claimed again"
+    assert place.state("a") == freed, "a lost claim is never silently claimed again"
 
 
 def test_a_commit_after_a_forced_release_is_refused(place: Site) -> None:
@@ -209,7 +209,7 @@ def test_a_commit_after_a_forced_release_is_refused(place: Site) -> None:
     assert place.state("a") == freed
 
 
-def test_a_board_that_is_away_for_a_moment_costs_nothing(place: Site) -> None:
+def test_a_board_that_is_missing_for_a_moment_costs_nothing(place: Site) -> None:
     place.board.add("a")
     program = "note('child')\nwhile not os.path.exists(f'{notes}/go'): time.sleep(0.01)"
     run = place.run("--ttl", "3", *place.python(program))
@@ -221,14 +221,14 @@ def test_a_board_that_is_away_for_a_moment_costs_nothing(place: Site) -> None:
         away.rename(place.path)
         time.sleep(0.6)
     place.path.rename(away)
-    (place.notes / "go").touch()  # it ends while its board is away
+    (place.notes / "go").touch()  # it ends while its board is missing
     time.sleep(0.3)
     away.rename(place.path)
     ended(run, 0)
     assert place.state("a").state == "done"
 
 
-def test_a_board_that_stays_away_ends_the_work_before_the_lease(place: Site) -> None:
+def test_a_board_that_stays_missing_ends_the_work_before_the_lease(place: Site) -> None:
     place.board.add("a")
     run = place.run("--ttl", "2", *place.python(STUBBORN))
     child = place.pid("child")
@@ -245,7 +245,7 @@ def test_a_board_that_stays_away_ends_the_work_before_the_lease(place: Site) -> 
     assert place.state("a") == claim
 
 
-def test_a_full_disk_keeps_nobody_from_beating_and_committing(tmp_path: Path) -> None:
+def test_a_full_disk_stops_no_beat_and_no_commit(tmp_path: Path) -> None:
     if reason := mounts.why_not():
         pytest.skip(f"A FULL DISK WAS NOT TRIED: {reason}")
     with mounts.tmpfs(tmp_path, "size=256k") as mount, site(mount / "board") as place:
@@ -270,9 +270,9 @@ def test_a_full_disk_keeps_nobody_from_beating_and_committing(tmp_path: Path) ->
 
 
 def _pulse(place: Site) -> int:
-    facts = place.board.facts(place.state("a"))
-    assert facts is not None
-    return facts.pulse
+    holder = place.board.holder(place.state("a"))
+    assert holder is not None
+    return holder.beat
 
 
 def test_a_run_within_a_run_ends_with_it(place: Site) -> None:
@@ -290,7 +290,7 @@ def test_a_run_within_a_run_ends_with_it(place: Site) -> None:
     until(lambda: place.state("inner").state == "available")
 
 
-def test_a_command_can_use_its_claim_from_within(place: Site) -> None:
+def test_a_command_can_use_its_own_claim(place: Site) -> None:
     place.board.add("a")
     line = " ".join([*DIBS, "-d", str(place.path), "verify", "$DIBS_CLAIM"])
     ended(place.run("--", "sh", "-c", line, env=ENV), 0)

@@ -1,4 +1,4 @@
-"""`dibs run` and its host: descriptors, threads, pid namespaces, and a moment lost at the start."""
+"""`dibs run` and its host: descriptors, threads, pid namespaces, and stops at a bad moment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.patience import PATIENCE
 from tests.stress.running import DIBS, ENV, Site, alive, ended, events, site, until
 
 PATCHED = "import os, signal, subprocess, sys\nfrom dibs.cli import main\n"
-"""A `dibs` in which something happens that is rare."""
+"""A `dibs` with a change that provokes a rare case."""
 MAIN = "raise SystemExit(main(sys.argv[1:]))\n"
 NO_THREADS = (
     "from dibs.run.{module} import {name}\n"
@@ -29,17 +29,17 @@ STOPPED = (
     "def stopped(self, work, lease):\n"
     "    watch(self, work, lease)\n"
     "    os.kill(os.getpid(), signal.SIGSTOP)\n"
-    "    subprocess.Popen = None\n"  # whatever starts now does it too late
+    "    subprocess.Popen = None\n"  # any start from now on is too late
     "Guard.watch = stopped\n"
 )
 LOOKING = (
     "from dibs.run import group\n"
-    "members, looks = group.members, []\n"
+    "look, looks = group.look, []\n"
     "def stopped(work):\n"
-    "    looks.append(found := members(work))\n"
+    "    looks.append(found := look(work))\n"
     "    if len(looks) == 3: os.kill(os.getpid(), signal.SIGSTOP)\n"
     "    return found\n"
-    "group.members = stopped\n"
+    "group.look = stopped\n"
 )
 UNKILLABLE = (
     "from dibs.run import group\n"
@@ -47,7 +47,7 @@ UNKILLABLE = (
     "from dibs.run.guard import Guard\n"
     "Guard.watch = lambda *_: None\n"
 )
-"""As where every process waits for a dead mount: no signal ends it."""
+"""It is as if every process waited for a dead mount: no signal ends it."""
 APART = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child")
 
 
@@ -58,11 +58,11 @@ def place(tmp_path: Path) -> Iterator[Site]:
 
 
 def patched(place: Site, patch: str, *argv: str) -> subprocess.Popen[bytes]:
-    """A run with a change to its program."""
+    """Start a run with a change to its program."""
     return place.run(*argv, dibs=(sys.executable, "-c", PATCHED + patch + MAIN))
 
 
-def test_a_descriptor_that_the_run_was_given_is_the_commands_too(place: Site) -> None:
+def test_the_command_inherits_the_descriptors_of_the_run(place: Site) -> None:
     place.board.add("a")
     reader, writer = os.pipe()
     run = place.run(*place.python(f"os.write({writer}, b'through')"), pass_fds=[writer])
@@ -72,7 +72,7 @@ def test_a_descriptor_that_the_run_was_given_is_the_commands_too(place: Site) ->
     ended(run, 0)
 
 
-def test_a_run_that_was_given_more_descriptors_than_select_knows_works(place: Site) -> None:
+def test_a_run_with_more_descriptors_than_select_supports_works(place: Site) -> None:
     place.board.add("a")
     program = (
         "import os, resource, sys\n"
@@ -87,25 +87,48 @@ def test_a_run_that_was_given_more_descriptors_than_select_knows_works(place: Si
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-@pytest.mark.parametrize(("module", "name"), [("telling", "Pump"), ("keeper", "Keeper")])
-def test_a_run_that_gets_no_more_threads_gives_the_claim_back(
+@pytest.mark.parametrize(("module", "name"), [("reporting", "Pump"), ("keeper", "Keeper")])
+def test_a_run_that_cannot_start_threads_releases_the_claim(
     place: Site, module: str, name: str
 ) -> None:
     place.board.add("a")
     run = patched(place, NO_THREADS.format(module=module, name=name), *place.python("note('up')"))
     _, err = ended(run, 2)
+    assert err.startswith(b"dibs: dibs run could not start a part of it: ")
     assert len(err.splitlines()) == 1
     assert not (place.notes / "up").exists()
     assert place.state("a").name == "a.f1.available"
 
 
-def test_a_run_that_was_stopped_before_it_started_the_command_past_its_lease_does_not_start_it(
+def test_a_run_that_cannot_start_its_guard_blames_the_interpreter_and_not_the_command(
+    place: Site,
+) -> None:
+    place.board.add("a")
+    absent = str(place.notes / "python")
+    run = patched(place, f"sys.executable = {absent!r}\n", *place.python("note('up')"))
+    _, err = ended(run, 2)
+    assert err.decode() == (
+        f"dibs: dibs run could not start {absent}: No such file or directory: "
+        "the command was not started; fix this and try again\n"
+    )
+    assert not (place.notes / "up").exists()
+    assert place.state("a").name == "a.f1.available"
+
+
+def test_an_empty_command_is_a_usage_error_before_anything_is_claimed(place: Site) -> None:
+    place.board.add("a")
+    _, err = ended(place.run("--", ""), 2)
+    assert b"CMD is empty: give the command after --" in err
+    assert place.state("a").name == "a.available"
+
+
+def test_a_run_that_was_stopped_past_its_lease_does_not_start_the_command(
     place: Site,
 ) -> None:
     place.board.add("a")
     run = patched(place, STOPPED, "--ttl", "1", "--log-json", "--", "true")
     until(lambda: Path(f"/proc/{run.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
-    (given,) = until(lambda: place.board.reap().given_back)
+    (given,) = until(lambda: place.board.reap().tasks)
     run.send_signal(signal.SIGCONT)
     _, err = ended(run, 5)
     assert events(err)[-1]["event"] in ("lost", "uncertain")
@@ -119,14 +142,14 @@ def test_a_run_that_was_stopped_while_it_looked_for_processes_looks_again(place:
     waits = "while not os.path.exists(f'{notes}/up'): time.sleep(0.01)\n"
     run = patched(place, LOOKING, "--ttl", "2", *place.python(stubborn + left + waits))
     child = place.pid("up")
-    until(lambda: place.board.reap().given_back)
+    until(lambda: place.board.reap().tasks)
     assert not alive(child)
     run.send_signal(signal.SIGCONT)
     _, err = ended(run, 5)
     assert b"cannot be ended" not in err
 
 
-def test_a_run_whose_work_does_not_end_renews_its_lease_no_more_and_ends_with_it(
+def test_a_run_whose_work_does_not_end_stops_renewing_and_ends_with_its_lease(
     place: Site,
 ) -> None:
     place.board.add("a")
@@ -138,18 +161,18 @@ def test_a_run_whose_work_does_not_end_renews_its_lease_no_more_and_ends_with_it
     assert alive(left)
     assert f"these processes cannot be ended: {left} (".encode() in err
     assert events(err)[-1]["event"] == "uncertain"
-    assert place.state("a").live, "it expires, and is not given out while work goes on"
+    assert place.state("a").live, "it expires, and is not claimed while the work runs"
 
 
 @pytest.fixture
 def apart() -> tuple[str, ...]:
-    """What begins a pid namespace."""
+    """The command that starts a pid namespace."""
     if shutil.which("unshare") is None or subprocess.run([*APART, "true"]).returncode:
         pytest.skip("A PID NAMESPACE WAS NOT TRIED: unshare is not allowed here")
     return APART
 
 
-def test_the_first_process_of_a_container_buries_what_its_commands_left(
+def test_the_first_process_of_a_container_reaps_the_zombies_of_its_commands(
     place: Site, apart: tuple[str, ...]
 ) -> None:
     place.board.add("a")

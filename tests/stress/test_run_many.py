@@ -1,8 +1,9 @@
-"""`dibs run` in a loop, several at a time, waiting, under a lock, and what it tells of it."""
+"""`dibs run` in a loop, with several jobs, waiting, under a lock, and its events."""
 
 from __future__ import annotations
 
 import json
+import re
 import resource
 import signal
 import subprocess
@@ -10,13 +11,15 @@ import time
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from dibs import names
+from dibs.model import names
+from dibs.model.task import FREE, Stamp
 from tests.stress.running import Site, alive, ended, events, site, until
 
-EVENT = {"v", "n", "event", "id", "kind", "claim", "fence", "ttl"}
+EVENT = {"v", "n", "event", "board", "id", "kind", "claim", "fence", "ttl"}
 
 
 @pytest.fixture
@@ -34,12 +37,27 @@ def test_a_loop_takes_the_next_until_none_is_left(place: Site) -> None:
     ended(place.run("--loop", "--", "true"), 4)
 
 
-def test_a_loop_goes_on_after_a_failure_and_ends_with_its_code(place: Site) -> None:
+def test_a_loop_continues_after_a_failure_and_ends_with_its_code(place: Site) -> None:
     place.path.joinpath(".dibs/board.toml").write_text("max_attempts = 1\n")
     for name in "abc":
         place.board.add(name)
     ended(place.run("--loop", "--", "sh", "-c", "[ $DIBS_ID != b ] || exit 9"), 9)
     assert [place.state(name).state for name in "abc"] == ["done", "failed", "done"]
+
+
+def test_a_loop_leaves_retries_for_later_and_says_so(place: Site) -> None:
+    place.path.joinpath(".dibs/board.toml").write_text('retry = ["10m"]\n')
+    for name in "abc":
+        place.board.add(name)
+    _, err = ended(place.run("--loop", "--", "sh", "-c", "[ $DIBS_ID != b ] || exit 9"), 9)
+    assert [place.state(name).state for name in "abc"] == ["done", "later", "done"]
+    said = re.search(rb"dibs: 1 task starts later, the next in \S+: `--wait` stays for them\n", err)
+    assert said, err
+    _, err = ended(place.run("--loop", "--", "true"), 4)
+    assert b"nothing to claim" in err
+    assert b"1 task starts later" in err
+    for quiet in (["--quiet"], ["--log-json"]):
+        assert b"starts later" not in ended(place.run("--loop", *quiet, "--", "true"), 4)[1]
 
 
 def test_one_job_at_a_time_is_a_loop_too(place: Site) -> None:
@@ -49,7 +67,7 @@ def test_one_job_at_a_time_is_a_loop_too(place: Site) -> None:
     assert {place.state(name).state for name in "abc"} == {"done"}
 
 
-def test_a_claim_that_was_lost_is_told_by_the_code_whatever_other_jobs_end_with(
+def test_a_lost_claim_decides_the_exit_code_over_other_jobs(
     place: Site,
 ) -> None:
     for name in "ab":
@@ -58,7 +76,7 @@ def test_a_claim_that_was_lost_is_told_by_the_code_whatever_other_jobs_end_with(
         "ident = os.environ['DIBS_ID']\nnote(ident)\n"
         "while not os.path.exists(f'{notes}/go-{ident}'): time.sleep(0.01)\nsys.exit(7)"
     )
-    run = place.run("--jobs", "2", "--ttl", "1", *place.python(program))
+    run = place.run("--jobs", "2", "--ttl", "6", *place.python(program))
     lost, _ = place.pid("a"), place.pid("b")
     place.board.force_release(place.state("a").stem, "stuck")
     until(lambda: not alive(lost))
@@ -76,7 +94,7 @@ def test_several_jobs_work_at_once_and_never_more(place: Site) -> None:
         "while not os.path.exists(f'{notes}/go-{ident}'): time.sleep(0.01)\n"
         "sys.exit(len(sys.stdin.read()))"
     )
-    run = place.run("--jobs", "3", "--ttl", "3", *place.python(program))
+    run = place.run("--jobs", "3", *place.python(program))
     for at, name in enumerate(names):
         for there in names[: at + 3]:
             place.note(there)
@@ -87,7 +105,7 @@ def test_several_jobs_work_at_once_and_never_more(place: Site) -> None:
     ended(run, 0)
 
 
-def test_jobs_that_are_told_to_end_all_go_back(place: Site) -> None:
+def test_a_signal_releases_the_claims_of_all_jobs(place: Site) -> None:
     for name in "abc":
         place.board.add(name)
     run = place.run("--jobs", "3", *place.python("note(os.environ['DIBS_ID'])\ntime.sleep(60)"))
@@ -98,7 +116,7 @@ def test_jobs_that_are_told_to_end_all_go_back(place: Site) -> None:
     assert [place.state(name).name for name in "abc"] == [f"{n}.f1.available" for n in "abc"]
 
 
-def test_a_waiting_loop_takes_what_comes(place: Site) -> None:
+def test_a_waiting_loop_claims_new_tasks(place: Site) -> None:
     run = place.run("--loop", "--wait", *place.python("note(os.environ['DIBS_ID'])"))
     for name in "ab":
         time.sleep(0.5)
@@ -109,7 +127,7 @@ def test_a_waiting_loop_takes_what_comes(place: Site) -> None:
     ended(run, 143)
 
 
-def test_a_wait_that_is_up_ends_the_run(place: Site) -> None:
+def test_a_wait_that_times_out_ends_the_run(place: Site) -> None:
     start = time.monotonic()
     ended(place.run("--wait", "1", "--", "true"), 4)
     assert time.monotonic() - start >= 1
@@ -117,7 +135,7 @@ def test_a_wait_that_is_up_ends_the_run(place: Site) -> None:
     ended(place.run("--loop", "--wait", "0.3", "--", "sleep", "0.5"), 0)
 
 
-def test_waiting_for_seconds_costs_less_than_to_start_anew(place: Site) -> None:
+def test_waiting_for_seconds_costs_less_than_a_restart(place: Site) -> None:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     ended(place.run("--wait", "0", "--", "true"), 4)
     start = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -125,10 +143,10 @@ def test_waiting_for_seconds_costs_less_than_to_start_anew(place: Site) -> None:
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     own = [b.ru_utime + b.ru_stime - a.ru_utime - a.ru_stime for a, b in
            ((before, start), (start, after))]  # fmt: skip
-    assert own[1] - own[0] < 3 * own[0], "a wait that spins takes what it can get"
+    assert own[1] - own[0] < 3 * own[0], "a wait that spins takes all the processor time"
 
 
-def test_of_fifty_runs_under_one_lock_one_runs(place: Site) -> None:
+def test_only_one_of_fifty_runs_under_one_lock_runs(place: Site) -> None:
     runs = [place.run("--lock", "nightly", *place.python("note('up')\nsys.stdin.read()"), stdin=-1)]
     place.pid("up")
     runs += [place.run("--lock", "nightly", "--", "true") for _ in range(49)]
@@ -136,7 +154,7 @@ def test_of_fifty_runs_under_one_lock_one_runs(place: Site) -> None:
         _, err = ended(run, 4)
         assert b"is held by" in err
     ended(runs[0], 0)
-    assert place.state("nightly").name == names.waiting_name("nightly", names.Stamp(1), names.FREE)
+    assert place.state("nightly").name == names.unclaimed_name("nightly", Stamp(1), FREE)
 
 
 def test_fifty_runs_that_wait_for_one_lock_run_one_after_another(place: Site) -> None:
@@ -155,7 +173,7 @@ def test_fifty_runs_that_wait_for_one_lock_run_one_after_another(place: Site) ->
     assert fences == sorted(set(fences)), "one at a time, and fences only grow"
 
 
-def test_a_command_under_a_lock_that_fails_frees_it_and_passes_its_code_on(place: Site) -> None:
+def test_a_failing_command_under_a_lock_frees_it_and_passes_on_its_code(place: Site) -> None:
     ended(place.run("--lock", "door", "--", "sh", "-c", "exit 9"), 9)
     assert place.state("door").state == "free"
     ended(place.run("--lock", "door", "--", "no-such-command"), 2)
@@ -178,7 +196,7 @@ def test_a_command_under_a_lock_that_fails_frees_it_and_passes_its_code_on(place
         ["--nonsense", "--", "true"],
     ],
 )
-def test_what_makes_no_sense_is_refused_in_one_line(place: Site, wrong: list[str]) -> None:
+def test_invalid_combinations_are_refused_in_one_line(place: Site, wrong: list[str]) -> None:
     place.board.add("a")
     _, err = ended(place.run(*wrong), 2)
     assert len(err.splitlines()) == 1
@@ -192,7 +210,7 @@ def test_an_unknown_or_finished_task_is_refused(place: Site) -> None:
     ended(place.run("a", "--", "true"), 3)
 
 
-def test_a_quiet_run_says_nothing_of_what_another_has_and_everything_of_what_went_wrong(
+def test_a_quiet_run_hides_held_tasks_and_shows_every_error(
     place: Site,
 ) -> None:
     hold = place.run("--lock", "door", *place.python("note('up')\nsys.stdin.read()"), stdin=-1)
@@ -210,48 +228,69 @@ def test_a_quiet_run_says_nothing_of_what_another_has_and_everything_of_what_wen
 
 
 def test_every_event_is_versioned_and_numbered(place: Site) -> None:
-    run = place.run("--log-json", "--wait", "--ttl", "1", "--loop",
-                    *place.python("note('up')\ntime.sleep(0.6)\nsys.exit('no good')"))  # fmt: skip
+    run = place.run("--log-json", "--wait", "--loop", *place.python("note('up')\ntime.sleep(60)"))
     assert run.stderr is not None
     first = run.stderr.readline()
     place.board.add("a")
     place.pid("up")
     run.send_signal(signal.SIGTERM)
-    told = events(first + ended(run, 143)[1])
-    assert [event["n"] for event in told] == list(range(1, len(told) + 1))
-    assert {event["v"] for event in told} == {1}
-    assert [event["event"] for event in told] == ["waiting", "acquired", "released"]
-    assert set(told[0]) == {"v", "n", "event"}
-    assert set(told[1]) == EVENT
-    assert set(told[2]) == EVENT | {"reason", "held"}
+    seen = events(first + ended(run, 143)[1])
+    assert [event["n"] for event in seen] == list(range(1, len(seen) + 1))
+    assert {event["v"] for event in seen} == {1}
+    assert [event["event"] for event in seen] == ["waiting", "acquired", "released"]
+    assert set(seen[0]) == {"v", "n", "event", "board"}
+    assert set(seen[1]) == EVENT
+    assert set(seen[2]) == EVENT | {"reason", "held"}
 
 
 def test_done_failed_and_renewed_are_events(place: Site) -> None:
     place.path.joinpath(".dibs/board.toml").write_text("max_attempts = 1\n")
     place.board.add("a")
     place.board.add("b")
-    line = "sleep 0.6; printf 'no newline' >&2; [ $DIBS_ID = a ]"
-    _, err = ended(place.run("--log-json", "--ttl", "1", "--loop", "--", "sh", "-c", line), 1)
-    told = events(err)
+    wait = f"while ! [ -e {place.notes}/go-$DIBS_ID ]; do sleep 0.01; done"
+    line = f"{wait}; printf 'no newline' >&2; [ $DIBS_ID = a ]"
+    run = place.run("--log-json", "--ttl", "3", "--loop", "--", "sh", "-c", line)
+    seen: list[dict[str, Any]] = []
+    times: dict[str, float] = {}
+    for name in "ab":
+        for event in ("acquired", "renewed"):
+            seen += read_until(run, event, name)
+            times[f"{event} {name}"] = time.monotonic()
+        (place.notes / f"go-{name}").touch()
+    _, err = ended(run, 1)
+    seen += events(err)
+    times["ended"] = time.monotonic()
     once = ["acquired", "renewed"]
-    names = [name for name, _ in groupby(event["event"] for event in told)]
+    names = [name for name, _ in groupby(event["event"] for event in seen)]
     assert names == [*once, "done", *once, "failed"]
-    done, failed = (event for event in told if event["event"] in ("done", "failed"))
+    done, failed = (event for event in seen if event["event"] in ("done", "failed"))
     assert set(done) == EVENT | {"held"}
     assert set(failed) == EVENT | {"held", "exit", "reason"}
     assert (failed["exit"], failed["reason"]) == (1, "exit 1: no newline")
-    assert failed["held"] == pytest.approx(0.6, abs=0.4)
+    least, most = times["renewed b"] - times["acquired b"], times["ended"] - times["renewed a"]
+    assert least - 0.1 <= failed["held"] <= most + 0.1
+
+
+def read_until(run: subprocess.Popen[bytes], event: str, ident: str) -> list[dict[str, Any]]:
+    """The next events of a run, up to this one of this task."""
+    assert run.stderr is not None
+    found: list[dict[str, Any]] = []
+    while not found or (found[-1]["event"], found[-1]["id"]) != (event, ident):
+        line = run.stderr.readline()
+        assert line, found
+        found += events(line)
+    return found
 
 
 def test_lost_and_uncertain_are_events(place: Site) -> None:
     place.board.add("a")
-    run = place.run("--log-json", "--ttl", "1", *place.python("note('up')\ntime.sleep(60)"))
+    run = place.run("--log-json", "--ttl", "3", *place.python("note('up')\ntime.sleep(60)"))
     place.pid("up")
     place.board.force_release(place.state("a").stem, "stuck")
     last = events(ended(run, 5)[1])[-1]
     assert (last["event"], set(last)) == ("lost", EVENT | {"reason"})
     (place.notes / "up").unlink()
-    run = place.run("--log-json", "--ttl", "1", *place.python("note('up')\ntime.sleep(60)"))
+    run = place.run("--log-json", "--ttl", "3", *place.python("note('up')\ntime.sleep(60)"))
     place.pid("up")
     place.path.rename(place.path.with_name("away"))
     last = events(ended(run, 5)[1])[-1]
@@ -263,10 +302,11 @@ def test_with_json_each_end_is_an_object_on_stdout(place: Site) -> None:
     out, _ = ended(place.run("--json", "--loop", "--", "true"), 0)
     found = json.loads(out)
     claim = place.state("a").stem
-    assert found == {"v": 1, "status": "done", "id": "a", "kind": "task", "claim": claim,
-                     "fence": 1, "exit": 0}  # fmt: skip
+    about = {"v": 1, "board": str(place.path)}
+    assert found == about | {"status": "done", "id": "a", "kind": "task", "claim": claim,
+                             "fence": 1, "exit": 0}  # fmt: skip
     out, err = ended(place.run("--json", "--", "true"), 4)
-    assert (json.loads(out), err) == ({"v": 1, "status": "empty"}, b"")
+    assert (json.loads(out), err) == (about | {"status": "empty"}, b"")
     hold = place.run("--lock", "door", *place.python("note('up')\nsys.stdin.read()"),
                      stdin=subprocess.PIPE)  # fmt: skip
     place.pid("up")

@@ -1,4 +1,4 @@
-"""`dibs run` on a terminal: the keyboard is the command's, and comes back when it is done."""
+"""`dibs run` on a terminal: the command gets the keyboard, and its end returns it."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def slow(self, pid):
 Terminal.lend = slow
 raise SystemExit(main(sys.argv[2:]))
 """
-"""A `dibs` that lends the terminal only when the file that it is told of is there."""
+"""A `dibs` that lends the terminal only when a given file exists."""
 ASKED = """\
 signal.signal(signal.SIGINT, lambda *_: (note('asked', 'once'), os._exit(130)))
 print('up', flush=True)
 time.sleep(60)
 """
-"""A command that notes that ctrl+c asked it to end."""
+"""A command that notes ctrl+c and ends."""
 
 
 class Screen:
-    """A run in a session of its own on a pseudo-terminal, under a parent that acts as its shell."""
+    """A run in its own session on a pseudo-terminal, with a parent that acts as its shell."""
 
     def __init__(self, place: Site, *argv: str, dibs: Sequence[str] = DIBS) -> None:
         self.seen = b""
@@ -56,7 +56,7 @@ class Screen:
         self.run = place.pid("run")
 
     def _be_shell(self, tty: int, command: list[str], notes: Path) -> None:
-        """Start the job in the foreground as a shell does; whenever it stops, wait for a line."""
+        """Start the job in the foreground as a shell does; wait for a line whenever it stops."""
         os.setsid()
         fcntl.ioctl(tty, termios.TIOCSCTTY, 0)
         for fd in range(3):
@@ -87,7 +87,7 @@ class Screen:
         os._exit(0)
 
     def wait(self, text: str) -> None:
-        """Read on until this stands on the screen."""
+        """Read until the text is on the screen."""
         end = time.monotonic() + PATIENCE
         while text.encode() not in self.seen:
             left = end - time.monotonic()
@@ -101,14 +101,14 @@ class Screen:
 
     def end(self) -> None:
         for pid in (self.shell, self.run):
-            with suppress(ProcessLookupError):  # the first may take the second with it
+            with suppress(ProcessLookupError):  # the end of the first may end the second
                 os.kill(pid, signal.SIGKILL)
         os.waitpid(self.shell, 0)
         os.close(self.keys)
 
 
 def interrupted(place: Site, screen: Screen) -> None:
-    """The command that is asked was, and the claim was given back."""
+    """Assert that the command got ctrl+c and the claim was released."""
     screen.wait("shell: 130")
     assert place.note("asked") == "once"
     assert place.state("a").name == "a.f1.available"
@@ -148,7 +148,7 @@ def test_the_command_reads_the_keyboard_in_the_foreground(
     assert place.state("a").state == "done"
 
 
-def test_ctrl_c_interrupts_the_command_and_gives_the_claim_back(
+def test_ctrl_c_interrupts_the_command_and_releases_the_claim(
     place: Site, screens: list[Screen]
 ) -> None:
     screens.append(screen := Screen(place, "--loop", *place.python(ASKED)))
@@ -177,25 +177,25 @@ def test_ctrl_c_before_the_command_has_the_terminal_is_passed_on_to_it(
     screens.append(screen := Screen(place, "--loop", *place.python(ASKED), dibs=slow))
     screen.wait("up")
     screen.type(b"\x03")
-    screen.wait("^C")  # the terminal shows it when it has been sent
+    screen.wait("^C")  # the terminal shows it when the signal was sent
     lend.touch()
     interrupted(place, screen)
 
 
 @pytest.mark.parametrize("after", [0.0, 0.002, 0.005, 0.01, 0.02, 0.04])
-def test_ctrl_c_while_a_command_starts_is_heard_by_run_or_command(
+def test_ctrl_c_while_a_command_starts_reaches_the_run_or_the_command(
     place: Site, screens: list[Screen], after: float
 ) -> None:
     screens.append(screen := Screen(place, "--", "sleep", "60"))
     screen.wait("dibs: acquired a.f1.")
-    time.sleep(after)  # the terminal is handed over about here
+    time.sleep(after)  # the terminal changes hands about now
     screen.type(b"\x03")
     screen.wait("shell: 130")
     assert place.state("a").name == "a.f1.available"
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash"])
-def test_ctrl_c_ends_the_script_around_it_too(
+def test_ctrl_c_also_ends_the_script_that_started_it(
     place: Site, screens: list[Screen], shell: str
 ) -> None:
     script = (shell, "-c", 'for _ in 1 2; do "$@"; done; echo went on', "sh", *DIBS)
@@ -209,13 +209,13 @@ def test_ctrl_c_ends_the_script_around_it_too(
     assert place.state("a").name == "a.f1.available"
 
 
-def test_a_terminal_that_hangs_up_on_the_command_alone_ends_the_run_and_costs_no_attempt(
+def test_a_hangup_of_the_foreground_command_ends_the_run_and_costs_no_attempt(
     place: Site, screens: list[Screen]
 ) -> None:
     screens.append(screen := Screen(place, "--loop", *place.python("note('up')\nsignal.pause()")))
     place.pid("up")
     until(lambda: os.tcgetpgrp(screen.keys) not in (screen.run, screen.shell))
-    os.kill(screen.shell, signal.SIGKILL)  # the kernel tells the foreground, and nobody else
+    os.kill(screen.shell, signal.SIGKILL)  # the kernel signals only the foreground
     until(lambda: not alive(screen.run))
     assert place.state("a").name == "a.f1.available"
     assert place.reasons("a", "release") == ["the terminal hung up"]
@@ -229,7 +229,7 @@ def test_ctrl_c_while_waiting_ends_the_run(place: Site, screens: list[Screen]) -
     screen.wait("shell: 130")
 
 
-def test_ctrl_z_stops_command_and_run_until_they_are_brought_back(
+def test_ctrl_z_stops_command_and_run_until_they_are_continued(
     place: Site, screens: list[Screen]
 ) -> None:
     program = (
@@ -253,12 +253,12 @@ def test_ctrl_z_stops_command_and_run_until_they_are_brought_back(
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
-def test_ctrl_z_stops_commands_that_do_not_have_the_terminal_too(
+def test_ctrl_z_also_stops_commands_without_the_terminal(
     place: Site, screens: list[Screen], jobs: str
 ) -> None:
     place.board.add("b")
     program = "note(os.environ['DIBS_ID'])\nwhile True: time.sleep(60)"
-    # Standard input is no terminal, so another one of the pipeline may want the keyboard.
+    # Standard input is no terminal, so another command of the pipeline may need the keyboard.
     pipeline = ("sh", "-c", 'exec "$@" < /dev/null', "sh", *DIBS)
     screens.append(screen := Screen(place, "--jobs", jobs, *place.python(program), dibs=pipeline))
     children = [place.pid(name) for name in "ab"[: int(jobs)]]
@@ -289,7 +289,7 @@ def test_another_reader_of_the_keyboard_in_the_pipeline_can_read_it(
     screen.wait("shell: 0")
 
 
-def test_a_command_in_a_pipeline_that_wants_the_keyboard_gets_it(
+def test_a_command_in_a_pipeline_that_needs_the_keyboard_gets_it(
     place: Site, screens: list[Screen]
 ) -> None:
     pipeline = ("sh", "-c", '"$@" | cat', "sh", *DIBS)
@@ -321,9 +321,7 @@ def test_the_terminal_is_restored_when_the_command_dies_with_it_raw(
     screen.wait("shell: 137, echo True")
 
 
-def test_a_run_that_is_told_to_end_gives_the_terminal_back(
-    place: Site, screens: list[Screen]
-) -> None:
+def test_a_run_that_gets_a_signal_returns_the_terminal(place: Site, screens: list[Screen]) -> None:
     program = "import tty\ntty.setraw(0)\nnote('child')\ntime.sleep(60)"
     screens.append(screen := Screen(place, *place.python(program)))
     place.pid("child")

@@ -1,4 +1,4 @@
-"""Shells on the library and Python workers, on one board at once."""
+"""Shells with the library and Python workers on one board at once."""
 
 import multiprocessing
 import os
@@ -8,9 +8,9 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import dibs
-from dibs.names import read_ended
-from dibs.settings import Settings, dump
+from dibs.files.engine import FilesBoard, open_directory
+from dibs.model.names import read_ended
+from dibs.model.settings import Settings, dump
 from tests.stress.library import LIBRARY, programs
 from tests.stress.running import until
 
@@ -18,11 +18,11 @@ TASKS = 200
 HANDLER = 'h() { printf "%s %s\\n" "$DIBS_ID" "$DIBS_CLAIM" >> "$LEDGER"; }'
 
 
-def board_in(where: Path, **settings: object) -> dibs.Board:
+def board_in(where: Path, **settings: object) -> FilesBoard:
     fields = {"durability": "off", "ttl": 30} | settings
     (where / "board/.dibs").mkdir(parents=True)
     (where / "board/.dibs/board.toml").write_bytes(dump(Settings(**fields)))  # type: ignore[arg-type]
-    return dibs.open(where / "board", create=True)
+    return open_directory(where / "board", create=True)
 
 
 def loop(
@@ -37,8 +37,8 @@ def loop(
 
 
 def work(where: Path, owner: str) -> None:
-    """What a Python worker does, at a shell's pace."""
-    board = dibs.open(where / "board")
+    """Work as a Python worker, at the pace of a shell."""
+    board = open_directory(where / "board")
     fd = os.open(where / "log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     while claim := board.claim(owner=owner):
         os.write(fd, f"{claim.id} {claim.name}\n".encode())
@@ -63,14 +63,14 @@ def test_shells_and_python_workers_finish_each_task_once(tmp_path: Path) -> None
         worker.join(120)
         assert worker.exitcode == 0
     assert [one.wait(120) for one in loops] == [0, 0]
-    done = [read_ended("done", name) for name in os.listdir(board.path + "/done")]
+    done = [read_ended("done", name) for name in os.listdir(board.location.where + "/done")]
     finished = [task for task in done if task is not None]
     assert Counter(task.id for task in finished) == Counter(ids)
     assert {task.fence for task in finished} == {1}
     assert {task.owner for task in finished} == {"shell-0", "shell-1", "python-0", "python-1"}
     logged = [line.split() for line in (tmp_path / "log").read_text().splitlines()]
     assert sorted(logged) == sorted([task.id, task.stem] for task in finished)
-    events = board.journal.read()
+    events = board.log.read()
     assert Counter(e.id for e in events if e.verb == "done") == Counter(ids)
     assert board.check() == []
 
@@ -87,10 +87,10 @@ def test_one_loop_takes_over_what_a_killed_one_held(tmp_path: Path) -> None:
     script = f"{HANDLER}; process_loop h"
     heir = loop(tmp_path, second, script, "heir", DIBS_POLL="0.2")
     try:
-        until(lambda: os.listdir(board.path + "/done"))
+        until(lambda: os.listdir(board.location.where + "/done"))
     finally:
         os.killpg(heir.pid, signal.SIGKILL)
         heir.wait()
-    (name,) = os.listdir(board.path + "/done")
+    (name,) = os.listdir(board.location.where + "/done")
     assert name.startswith("task.f2a1.heir-")
-    assert [e.verb for e in board.journal.read("task")][:4] == ["add", "claim", "reap", "claim"]
+    assert [e.verb for e in board.log.read("task")][:4] == ["add", "claim", "reap", "claim"]

@@ -1,4 +1,4 @@
-"""The storm's shorter form, and the proof that its detectors ring."""
+"""The short form of the storm, and the proof that its detectors ring."""
 
 import os
 from collections.abc import Iterable
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dibs.journal import Event
+from dibs.model.events import Event
 from tests.stress import audit, crew, ledger, storm
 from tests.stress import ledger as log
 from tests.stress.ledger import Ledger, Line
@@ -28,7 +28,7 @@ def line(word: str, name: str, more: str = "-", *, at: float = 1.0, pid: int = 7
 def faults(
     where: Path, ended: Iterable[str], events: Iterable[Event], lines: Iterable[Line]
 ) -> list[str]:
-    """What the audit says of a board with these files, one id and these witnesses."""
+    """The faults that the audit finds with these files, one id and these sources."""
     for folder in ("done", "failed"):
         (where / folder).mkdir()
     for name in ended:
@@ -47,29 +47,44 @@ def tried(at: float) -> Line:
 RINGS = {
     "a task is gone": ([], [], [], "is lost"),
     "two names": (["done/" + FIRST, "a.available"], [], COMMIT, "has two names"),
-    "two commits that stand": (["done/" + FIRST, "done/" + SECOND], [], COMMIT, "committed twice"),
+    "two commits that exist": (["done/" + FIRST, "done/" + SECOND], [], COMMIT, "committed twice"),
     "two commits in the journal": (
         ["done/" + FIRST],
         [event("done", "", "done/" + FIRST), event("done", "", "done/" + SECOND)],
         COMMIT,
         "committed twice",
     ),
-    "two workers that believe it": (
+    "two workers that rely on one fence": (
         ["done/" + FIRST],
         [],
         [*COMMIT, line(log.DONE, SECOND)],
         "committed twice",
     ),
-    "a commit that does not stand": (["a.available"], [], COMMIT, "told done, and is not"),
-    "told lost, and it stands": (
+    "a reported commit that does not exist": (
+        ["a.available"],
+        [],
+        COMMIT,
+        "reported done, and is not",
+    ),
+    "reported lost, and its commit exists": (
         ["done/" + FIRST],
         [],
         [*COMMIT[:2], line(log.LOST, FIRST)],
-        "while its commit stands",
+        "while its commit exists",
     ),
-    "a commit that nobody meant": (["done/" + FIRST], [], COMMIT[:1], "no worker meant"),
-    "a commit of which nobody was told": (["done/" + FIRST], [], COMMIT[:2], "was not told"),
-    "a commit that vanished": (["a.available"], [], COMMIT[:2], "nobody told it anything"),
+    "a commit that no worker tried": (["done/" + FIRST], [], COMMIT[:1], "no worker tried"),
+    "a commit without a result for its worker": (
+        ["done/" + FIRST],
+        [],
+        COMMIT[:2],
+        "got no result",
+    ),
+    "a commit that vanished": (
+        ["a.available"],
+        [],
+        COMMIT[:2],
+        "its worker lives, and got no result",
+    ),
     "a fence granted twice": (
         ["done/" + FIRST],
         [event("claim", "a.available", "a.f1.you-0123456789.claimed")],
@@ -100,13 +115,13 @@ RINGS = {
         [line(log.LIVE, FIRST, at=1), line(log.LIVE, FIRST, at=4), tried(13.8)],
         "9.800 s after a good beat",
     ),
-    "a fresh claim reaped before its worker spoke": (
+    "a fresh claim reaped before its worker reported it": (
         ["a.f1a1.available"],
         [REAP],
         [line(log.TRY, "a.available", CLAIMED, at=4), tried(5)],
         "1.000 s after a good beat",
     ),
-    "reaped by nobody": (["a.f1a1.available"], [REAP], [], "reaped by nobody"),
+    "reaped by no known process": (["a.f1a1.available"], [REAP], [], "reaped by no known process"),
 }
 
 
@@ -117,7 +132,7 @@ def test_the_audit_rings(
     assert any(words in fault for fault in faults(board_dir, ended, events, lines))
 
 
-def test_the_audit_rings_for_a_payload_that_is_another_ones(board_dir: Path) -> None:
+def test_the_audit_rings_for_the_payload_of_another_task(board_dir: Path) -> None:
     (board_dir / "a.available").write_bytes(crew.payload_of("b"))
     assert any("holds" in fault for fault in faults(board_dir, [], [], []))
 
@@ -145,13 +160,13 @@ def test_the_audit_rings_for_a_payload_that_is_another_ones(board_dir: Path) -> 
     ],
     ids=[
         "a commit",
-        "a claim reaped after its ttl, told twice",
+        "a claim reaped after its ttl, reported twice",
         "failed by its holder, who was killed before it was done, and reaped",
-        "killed before it was told",
-        "a claim whose worker counts from before it looked",
+        "killed before it got a result",
+        "a claim whose worker counts from before its look",
     ],
 )
-def test_the_audit_is_silent_about_what_may_happen(
+def test_the_audit_accepts_what_may_happen(
     board_dir: Path, ended: list[str], events: list[Event], lines: list[Line]
 ) -> None:
     assert faults(board_dir, ended, events, lines) == []
@@ -171,7 +186,7 @@ def test_a_known_process_is_reaped_at_once_only_after_its_death(
     assert bool(faults(board_dir, ["a.f1a1.available"], [reap], lines)) is rings
 
 
-def test_the_outside_log_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_the_outside_log_is_read_in_the_order_of_its_lines(tmp_path: Path) -> None:
     outside = Ledger(tmp_path / "log")
     outside.write(log.LIVE, FIRST, boot=5)
     outside.write(log.TRY, CLAIMED, "a.available", boot=6, pid=9)
@@ -181,7 +196,7 @@ def test_the_outside_log_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert second == Line(log.TRY, 9, 6, CLAIMED, "a.available")
 
 
-def test_a_storm_loses_nothing_commits_nothing_twice_and_reaps_nobody_alive(
+def test_a_storm_loses_nothing_commits_nothing_twice_and_reaps_no_live_claim(
     tmp_path: Path,
 ) -> None:
     plan = Plan(tasks=500, seconds=12, ttl=1.0, gap=0.15, long=0.08, shells=2)

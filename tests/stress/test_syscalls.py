@@ -1,7 +1,7 @@
-"""Any process may die at any system call, and any call may fail: the board stays whole.
+"""Any process may die at any system call, and any call may fail: the board stays intact.
 
-Here: a kill for every state that a verb leaves on the disk, and one error at every call. With
-DIBS_EVERY_SYSCALL=1, or by `python -m tests.stress.syscalls --full`, every error at every call.
+These tests try a kill for every state that a verb leaves on the disk, and one error at every call.
+DIBS_EVERY_SYSCALL=1 or `python -m tests.stress.syscalls --full` tries every error at every call.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def troubles() -> dict[str, list[Trouble]]:
-    """All that went wrong, by scenario; they are all run at once, to keep every core busy."""
+    """Maps scenario to its troubles; all scenarios run at once, to keep every core busy."""
     found = defaultdict(list)
     for trouble in run_all(everything(), full=FULL).troubles:
         found[trouble.scenario].append(trouble)
@@ -34,7 +34,7 @@ def troubles() -> dict[str, list[Trouble]]:
 
 
 @pytest.mark.parametrize("verb", everything())
-def test_a_verb_that_dies_or_fails_at_any_system_call_leaves_a_board_that_janitors_mend(
+def test_a_verb_that_dies_or_fails_at_any_system_call_leaves_a_board_that_janitors_repair(
     verb: str, troubles: dict[str, list[Trouble]]
 ) -> None:
     wrong = troubles[verb]
@@ -42,7 +42,7 @@ def test_a_verb_that_dies_or_fails_at_any_system_call_leaves_a_board_that_janito
 
 
 @pytest.mark.parametrize(("misses", "untried"), [(2, []), (99, ["call 3"])])
-def test_a_call_that_is_missed_is_tried_again_and_costs_no_other_case(
+def test_a_missed_call_is_retried_and_affects_no_other_case(
     misses: int, untried: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tries: list[int] = []
@@ -59,7 +59,9 @@ def test_a_call_that_is_missed_is_tried_again_and_costs_no_other_case(
     assert tries == [2, *[3] * min(misses + 1, runner._TRIES), 4]
 
 
-def test_a_verb_that_cannot_be_traced_costs_no_other_verb(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_verb_that_cannot_be_traced_affects_no_other_verb(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(runner, "run", no_strace)
     found = run_part("beat", [Break(2, KILL)])
     assert [trouble.scenario for trouble in found.troubles] == ["beat"]

@@ -1,4 +1,4 @@
-"""What every storm has: how it is asked for, how it calms down, and how its verdict is told."""
+"""Shared by the storms: their command line, their start and end, and the text of a verdict."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Verdict = TypeVar("Verdict")
 
 @contextmanager
 def weather(crowd: Crowd, scene: Scene, kind: str) -> Iterator[Ledger]:
-    """A storm on the scene, with its ledger; behind it the crew finishes and goes home."""
+    """Run a storm on the scene, with its ledger; on exit the crew finishes and stops."""
     outside, start = Ledger(scene.ledger), boottime()
     yield outside
     crowd.word()
@@ -37,14 +37,14 @@ def asked(
     options: Sequence[str],
     storm: Callable[[Path, Plan], Verdict],
 ) -> Verdict:
-    """The storm that the command line asks for: those numbers of the plan, and where."""
+    """The plan and the directory that the command line asks for."""
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     for option in options:
         number = getattr(plan(), option)
         parser.add_argument(f"--{option}", type=type(number), default=number)
-    parser.add_argument("--dir", type=Path, help="a new directory; a temporary one without it")
+    parser.add_argument("--dir", type=Path, help="a new directory (default: a temporary one)")
     given = vars(parser.parse_args())
     where: Path | None = given.pop("dir")
     if where is not None:
@@ -54,7 +54,7 @@ def asked(
         return storm(Path(scratch), plan(**given))
 
 
-def told(faults: Sequence[str], figures: Mapping[str, int]) -> str:
-    """A line for each fault, and one for all figures."""
+def summary(faults: Sequence[str], figures: Mapping[str, int]) -> str:
+    """One line for each fault, and one for all figures."""
     shown = ", ".join(f"{number} {what}" for what, number in figures.items())
     return "".join(f"FAULT {line}\n" for line in faults) + shown

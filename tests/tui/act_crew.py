@@ -1,4 +1,4 @@
-"""A fleet that changes a board at random, and the hand of an operator that others overtake."""
+"""A fleet that changes a board at random, and an operator whose acts others can overtake."""
 
 from __future__ import annotations
 
@@ -10,40 +10,41 @@ from random import Random
 from typing import NamedTuple
 
 import dibs
-from dibs.disk import Stat
-from dibs.host import Process, this_host
-from dibs.names import read_any
+from dibs.files.port import Stat
+from dibs.host import this_host
+from dibs.model.names import read_any
+from dibs.model.process import Process
 from tests.core.tools import Movable, Place, World, opened
 
 _HOST = this_host()
 DEAD = Process(_HOST.name, _HOST.boot, _HOST.pidns, 2**30, 1)
-"""No system has a process of that number."""
+"""No process has this number."""
 TASKS = tuple(f"task-{n}" for n in range(8))
 LOCK = "door"
 
 
 class Killed(BaseException):
-    """The process is gone in the middle of a call."""
+    """The process was killed in the middle of a call."""
 
 
 class Step(NamedTuple):
-    """One rename of a task that landed."""
+    """One rename of a task that succeeded."""
 
     who: str
     src: str
     dst: str
     take: int
-    """How often a plain claim's name had been taken by then."""
+    """How often the name of a shell claim had been taken by then."""
 
 
-class Hand(Movable):
-    """One process's way to the disk; others can get in before a rename, and it can be killed."""
+class ProcessDisk(Movable):
+    """The disk as one process uses it: others can act before a rename, and it can be killed."""
 
     def __init__(self, root: Path, world: World, trail: list[Step], who: str) -> None:
         super().__init__(root, world)
         self.who = who
         self.left = -1
-        """Calls until it is killed; below 0 it is not."""
+        """Calls until the process is killed; never if it is below 0."""
         self.overtake: Callable[[], None] = lambda: None
         self.takes: dict[str, int] = {}
         self._trail = trail
@@ -67,7 +68,7 @@ class Hand(Movable):
     def rename(self, src: str, dst: str, keep: bool = False) -> None:
         self._live()
         task = read_any(src)
-        if task is not None and not task.plain and not task.take:
+        if task is not None and not task.is_shell_claim and not task.is_takeover:
             self.overtake()
         super().rename(src, dst, keep)
         if task is not None:
@@ -80,34 +81,34 @@ class Hand(Movable):
 
 
 class Fleet:
-    """Workers, a janitor, plain shells and another operator: one move at a time."""
+    """Workers, a janitor, shells and another operator, which act one after the other."""
 
     def __init__(self, place: Place, chance: Random) -> None:
         self.trail: list[Step] = []
         self.takes: dict[str, int] = {}
-        """How often each plain name was taken: the name alone recurs."""
+        """How often each name of a shell claim was taken, because such a name can come back."""
         self._place = place
         self._chance = chance
-        self._board = opened(self.hand("fleet"))
+        self._board = opened(self.disk("fleet"))
         self._claims: list[dibs.Claim] = []
         self._offered = 0
         for ident in TASKS:
             self._board.add(ident, ident.encode())
 
-    def hand(self, who: str) -> Hand:
-        """One more process on the board."""
-        hand = Hand(self._place.path, self._place.world, self.trail, who)
-        hand.takes = self.takes
-        return hand
+    def disk(self, who: str) -> ProcessDisk:
+        """The disk of one more process on the board."""
+        disk = ProcessDisk(self._place.path, self._place.world, self.trail, who)
+        disk.takes = self.takes
+        return disk
 
     def move(self) -> None:
-        """Whatever somebody does now; what the board refuses is refused."""
+        """One random action of the fleet; the board may refuse it."""
         moves = (self._claim, self._end, self._beat, self._rival, self._lease, self._reap)
         with suppress(dibs.DibsError):
             self._chance.choices(moves, (6, 5, 3, 3, 1, 1))[0]()
 
     def drift(self) -> None:
-        """The same between two acts, when plain shells move and time passes as well."""
+        """One random action between two acts, when shells also act and time passes."""
         self._chance.choices((self.move, self._shell, self._wait), (12, 4, 1))[0]()
 
     def _claim(self) -> None:
@@ -134,7 +135,7 @@ class Fleet:
         self._board.reap()
 
     def _rival(self) -> None:
-        """Another operator, who acts on what is there now."""
+        """Another operator, who acts on the current state."""
         board, chance = self._board, self._chance
         task = chance.choice(board.find(chance.choice(TASKS)))
         acts = (
@@ -142,14 +143,14 @@ class Fleet:
             lambda: board.park(task.name, "rival", by="rival"),
             lambda: board.requeue(task.name, "rival", by="rival"),
             lambda: board.requeue(task.name, "rival", by="rival"),
-            lambda: board.reprioritise(task.name, chance.randrange(10), by="rival"),
+            lambda: board.prioritize(task.name, chance.randrange(10), by="rival"),
         )
         chance.choice(acts)()
 
     def _wait(self) -> None:
         self._place.world.advance(self._chance.choice((0.5, 4.0, 20.0, 40.0)))
 
-    # Plain shells
+    # Shells
 
     def _shell(self) -> None:
         root, chance = self._place.path, self._chance
@@ -164,7 +165,7 @@ class Fleet:
         name = chance.choice(names)
         stem, _, state = name.partition(".")
         if state == "available":
-            self._place.world.advance(0.001)  # a newer rename is known by its time alone
+            self._place.world.advance(0.001)  # only its time shows that the rename is newer
             self._renamed(name, f"{stem}.claimed")
             if chance.random() < 0.8:
                 (root / f"{stem}.lock").write_text("1 web-3")

@@ -1,4 +1,4 @@
-"""How well text can be read on its ground, in the colours that a terminal really gets."""
+"""How readable text is on its background, in the colours that a terminal really gets."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from rich.segment import Segment
 from textual.screen import ModalScreen
 
 from dibs_tui.app import DibsApp
+from dibs_tui.model.task_line import GLYPHS as known
 
-LEAST = 4.5
-"""The contrast below which small text is hard to read, by WCAG."""
+LEAST, LEAST_GLYPH = 4.5, 3.0
+"""Small text and glyphs below these contrasts are hard to read (WCAG)."""
+GLYPHS = frozenset(known.values()) - {"?"}
 SYSTEMS = (ColorSystem.TRUECOLOR, ColorSystem.EIGHT_BIT)
 _is_drawn = re.compile(r"[\s─-▟⠀-⣿]*").fullmatch
-"""Frames, bars and shades: no text."""
+"""Frames, bars and shades, which are not text."""
 
 
 def contrast(one: tuple[int, int, int], two: tuple[int, int, int]) -> float:
-    """As WCAG reckons it: 1 for none, 21 for black on white."""
+    """The contrast by WCAG: 1 for none, 21 for black on white."""
 
     def light(colour: tuple[int, int, int]) -> float:
         parts = [
@@ -34,7 +36,7 @@ def contrast(one: tuple[int, int, int], two: tuple[int, int, int]) -> float:
 
 
 def seen(color: Color, system: ColorSystem) -> ColorTriplet:
-    """The colour on a terminal of that kind, as rich sends it there."""
+    """The colour that rich sends to a terminal of that kind."""
     sent = color.downgrade(system)
     if sent.number is not None:
         return EIGHT_BIT_PALETTE[sent.number]
@@ -42,7 +44,7 @@ def seen(color: Color, system: ColorSystem) -> ColorTriplet:
 
 
 def hard_to_read(segments: Iterable[Segment]) -> Iterator[str]:
-    """Each text without enough contrast: its contrast, its colours, and how many of them."""
+    """Each text with too little contrast, with its contrast and its colours."""
     for text, style, _ in segments:
         if _is_drawn(text):
             continue
@@ -51,13 +53,13 @@ def hard_to_read(segments: Iterable[Segment]) -> Iterator[str]:
         assert style.bgcolor is not None, text
         for system in SYSTEMS:
             found = contrast(seen(style.color, system), seen(style.bgcolor, system))
-            if found < LEAST:
+            if found < (LEAST_GLYPH if text.strip() in GLYPHS else LEAST):
                 colours = f"{style.color.name} on {style.bgcolor.name}"
                 yield f"{found:.2f} {colours}, {system.name}: {text.strip()[:50]!r}"
 
 
 def on_screen(app: DibsApp) -> list[Segment]:
-    """All that is painted; under a dialog only the dialog, for the board behind it is no text."""
+    """Everything on the screen; with a dialog open only the dialog, because the board is dimmed."""
     screen = app.screen
     strips = screen._compositor.render_strips()
     if isinstance(screen, ModalScreen):

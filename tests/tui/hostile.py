@@ -1,4 +1,4 @@
-"""Hostile text as a directory can hold it, by name, and boards that are full of it."""
+"""Hostile text that a directory can hold, by name, and boards full of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import dibs
-from dibs.names import escape
+from dibs.model.names import escape
 
 ESC, BEL, ST, CSI, OSC = "\x1b", "\x07", "\x1b\\", "\x9b", "\x9d"
 CASES = {
@@ -77,22 +77,22 @@ _UNSEEN = {
     *range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0x1F1E6, 0x1F200),
     *range(0x1F3FB, 0x1F400), *range(0xE0000, 0xE1000),
 }  # fmt: skip
-"""Printable as Unicode has it, but unseen, or as wide as each terminal likes."""
+"""Printable by Unicode, but invisible, or of a width that terminals disagree about."""
 
 
 def controls(text: str, but: str = "\n") -> set[str]:
-    """What a terminal would act on or hide: all that Unicode does not call graphic."""
+    """The characters that a terminal acts on or hides: all that Unicode does not call graphic."""
     kinds = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
     return {c for c in set(text) - set(but) if unicodedata.category(c) in kinds}
 
 
 def forbidden(text: str, but: str = "") -> set[str]:
-    """That, and what terminals do not agree about."""
+    """Those, and the characters that terminals disagree about."""
     return controls(text, but) | {c for c in set(text) if ord(c) in _UNSEEN}
 
 
 def as_id(text: str) -> str | None:
-    """As much of a text as an id can hold behind a few more letters; None where it is nothing."""
+    """The longest part of a text that fits into an id behind a prefix; None if there is none."""
     for length in range(min(len(text), 110), 0, -1):
         with suppress(dibs.BadName):
             escape(f"a-few-more{text[:length]}")
@@ -101,7 +101,7 @@ def as_id(text: str) -> str | None:
 
 
 def as_file(text: str, room: int = 200) -> str | None:
-    """As much of a text as a file's name can hold."""
+    """The longest part of a text that fits into a file name."""
     text = text.replace("/", "|").replace("\0", "")[:room]
     while text:
         with suppress(UnicodeEncodeError):
@@ -125,13 +125,14 @@ def board(path: Path) -> dibs.Board:
 
 
 def _ids(made: dibs.Board, n: int, text: str) -> None:
-    """One id in every state."""
+    """Add one id in every state."""
     ident = as_id(text)
     if ident is None:
         return
     waiting, parked, over, free = (f"{before}{n}-{ident}" for before in "ifde")
     made.add(waiting, text.encode("utf-8", "surrogatepass"), priority=n % 10)
-    made.park(made.add(parked).name, text)
+    reason = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    made.park(made.add(parked).name, reason)  # an operator's reason must be valid UTF-8
     made.add(over)
     claim = made.claim(over)
     assert claim is not None
@@ -140,7 +141,7 @@ def _ids(made: dibs.Board, n: int, text: str) -> None:
 
 
 def _files(path: Path, n: int, text: str) -> None:
-    """Names as only a shell writes them, strangers, and plain locks."""
+    """Add names that only a shell writes, foreign files, and locks of shells."""
     name = as_file(text)
     if name is None:
         return
@@ -152,18 +153,18 @@ def _files(path: Path, n: int, text: str) -> None:
 
 
 def _records(made: dibs.Board, path: Path, n: int, text: str) -> None:
-    """A claim and a lease, whose records tell it; some of them are stale after a second."""
+    """Add a claim and a lease whose records hold the text; some are stale after a second."""
     made.add(f"c{n}")
     claim, lease = made.claim(f"c{n}", owner="w"), made.acquire(f"l{n}", owner="w")
     assert claim is not None
     for n, stem in enumerate((claim.task.stem, lease.task.stem)):
-        told = {"owner": text[:256], "host": text[:255], "metadata": text[:1024]}
-        record = {"v": 1, "at": 1.5, "ttl": 3600 if n else 1, "boot": text[:200], **told}
+        fields = {"owner": text[:256], "host": text[:255], "metadata": text[:1024]}
+        record = {"v": 1, "at": 1.5, "ttl": 3600 if n else 1, "boot": text[:200], **fields}
         (path / ".dibs/records" / stem).write_text(json.dumps(record))
 
 
 def _journal(path: Path) -> None:
-    """Everybody's journal: every case as verb, as names, as author and as reason."""
+    """Add a journal with every case as verb, as names, as author and as reason."""
     lines = []
     for n, text in enumerate(CASES.values()):
         short = text[:300]

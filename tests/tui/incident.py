@@ -1,13 +1,13 @@
-"""An incident rehearsed: a host with hundreds of claims stops, is relieved, and comes back.
+"""A rehearsed incident: a host with hundreds of claims stops, is relieved, and comes back.
 
     python -m tests.tui.incident                     240 claims of 8 processes, as in the suite
     python -m tests.tui.incident --claims 960        a larger host
-    python -m tests.tui.incident --ttl 60            with the patience of a real fleet
+    python -m tests.tui.incident --ttl 60            with the lease of a real fleet
 
-All of it is real: the processes, the signals, the dashboard in a tmux, and each key, which is
-read from the screen beforehand. A worker that died is relieved first; then the host is stopped
-with SIGSTOP, folded into one line, planned and released. Others do its work. Then it goes on, and
-commits everything it believes to hold.
+Everything is real: the processes, the signals, the dashboard in tmux, and each key, which is
+read from the screen first. The task of a dead worker is released first. Then the host is stopped
+with SIGSTOP, and its claims are shown as one line, planned and released. Others do its work. Then
+the host continues, and commits everything that it believes to hold.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-import dibs
-from dibs.journal import REFUSED
+from dibs.files.engine import FilesBoard, open_directory
+from dibs.model.events import REFUSED
 from tests.core.tools import settle
 from tests.patience import PATIENCE
 from tests.tui.terminal import ROOT, environment
@@ -37,7 +37,7 @@ HOST, OTHER = "web-3", "web-9"
 
 
 class Plan(NamedTuple):
-    """How large it is."""
+    """The size of the incident."""
 
     claims: int = 240
     workers: int = 8
@@ -62,56 +62,56 @@ class Crew:
         ]  # fmt: skip
 
     def says(self, word: str) -> None:
-        """Wait until each of them has said so."""
+        """Wait until each of them has printed this word."""
         for process in self._processes:
             assert process.stdout is not None
             assert process.stdout.readline().strip() == word
 
-    def tell(self, word: str) -> None:
-        """A word to each of them; one that is stopped hears it later."""
+    def send(self, word: str) -> None:
+        """Send a word to each of them; a stopped process reads it later."""
         for process in self._processes:
             assert process.stdin is not None
             process.stdin.write(f"{word}\n")
 
     def signal(self, number: int) -> None:
-        """The same signal to all of them."""
+        """Send the same signal to all of them."""
         for process in self._processes:
             process.send_signal(number)
 
     def leaves(self) -> None:
-        """Wait until all have ended by themselves."""
+        """Wait until all of them have ended."""
         for process in self._processes:
             assert process.wait(PATIENCE) == 0
 
     def end(self) -> None:
-        """Kill what is left of them."""
+        """Kill those that still run."""
         for process in self._processes:
             process.kill()
             process.communicate()
 
 
 class Operator:
-    """Somebody at the keyboard; each key is counted."""
+    """A person at the keyboard, whose keys are counted."""
 
     def __init__(self, screen: Tmux) -> None:
         self.screen = screen
         self.keys: list[str] = []
 
     def press(self, *keys: str) -> None:
-        """Type, as a person does who looks before the next key."""
+        """Press keys, one at a time, like a person who looks in between."""
         for key in keys:
             self.keys.append(key)
             self.screen.send(key)
 
     def counted(self) -> list[str]:
-        """The keys since this was asked last."""
+        """The keys since the last call."""
         keys, self.keys = self.keys, []
         return keys
 
 
 @contextmanager
 def crew(home: Path, host: str, count: int, claims: int, ttl: float) -> Iterator[Crew]:
-    """Workers that are ended at the end."""
+    """Workers that end with the block."""
     made = Crew(home, host, count, claims, ttl)
     try:
         yield made
@@ -120,11 +120,11 @@ def crew(home: Path, host: str, count: int, claims: int, ttl: float) -> Iterator
 
 
 def rehearse(home: Path, plan: Plan) -> dict[str, object]:
-    """The whole incident; its figures, once everything was as it should be."""
+    """Rehearse the complete incident, check it, and return its figures."""
     path = home / "board"
     path.mkdir(parents=True)
     settle(path)
-    board = dibs.open(path, create=True)
+    board = open_directory(path, create=True)
     figures: dict[str, object] = plan._asdict()
     dead_worker(board)
     for number in range(plan.claims):
@@ -141,16 +141,16 @@ def rehearse(home: Path, plan: Plan) -> dict[str, object]:
             operator = Operator(screen)
             figures |= relieve_one(operator, board)
             figures |= _relieve_host(operator, host, board, plan)
-            others.tell("go on")
+            others.send("go on")
             others.says("idle")
             figures |= _come_back(operator, host, board, plan)
-            others.tell("end")
+            others.send("end")
             others.leaves()
     return figures | _audit(home, board, plan)
 
 
-def dead_worker(board: dibs.Board) -> None:
-    """A worker of this host that is dead, and whose lease has ended."""
+def dead_worker(board: FilesBoard) -> None:
+    """A worker of this host that is dead and whose lease has expired."""
     board.add("dead-1", priority=9)
     with subprocess.Popen(["sleep", "60"]) as process:
         holder = board.host.process(process.pid)
@@ -161,39 +161,41 @@ def dead_worker(board: dibs.Board) -> None:
         time.sleep(0.05)
 
 
-def relieve_one(operator: Operator, board: dibs.Board) -> dict[str, object]:
-    """From the board as it opens to the release of the dead worker's task."""
+def relieve_one(operator: Operator, board: FilesBoard) -> dict[str, object]:
+    """Release the dead worker's task, from the board as it opens."""
     screen = operator.screen
-    screen.shows("● live", "▲ 1 stale", "dead-1")
-    time.sleep(0.8)  # a row that has just moved is not acted on
+    screen.shows("● live", "stale 1", "dead-1")
+    time.sleep(0.8)  # a row that has just moved takes no act
     operator.press("X")
-    screen.shows("Force-release dead-1?", "DEAD", "y — force-release")
-    time.sleep(0.5)  # nor does the dialog listen in its first moments
+    screen.shows("Force-release dead-1", "DEAD", "Release   y")
+    time.sleep(0.5)  # the dialog takes no key in its first moments
     operator.press("y")
-    screen.shows("▲ 0 stale")
+    screen.shows("stale 0")
     assert board.find("dead-1")[0].state == "available"
     return {"keys to one": operator.counted()}
 
 
 def _relieve_host(
-    operator: Operator, host: Crew, board: dibs.Board, plan: Plan
+    operator: Operator, host: Crew, board: FilesBoard, plan: Plan
 ) -> dict[str, object]:
-    """From there to the release of all that the stopped host holds."""
+    """Release everything that the stopped host holds."""
     screen = operator.screen
     operator.press("8")
     host.signal(signal.SIGSTOP)
     stopped = time.monotonic()
     line = screen.wait_for(lambda seen: _fold(seen, plan), plan.ttl + 30)
     folded = time.monotonic()
-    assert len(re.findall(rf"\b{HOST}\b.*stopped", screen.text)) == 1
+    assert len(re.findall(rf"▸ {HOST} +stopped", screen.text)) == 1
     time.sleep(0.8)
     operator.press("X")
-    screen.shows(f"Force-release {plan.claims:,} tasks?", f"{plan.claims:,} of {plan.claims:,} as")
-    screen.shows("y — force-release")
+    screen.shows(
+        f"Force-release {plan.claims:,} claims of {HOST}", f"{plan.claims:,} will be released"
+    )
+    screen.shows(f"Release {plan.claims:,}   y")
     time.sleep(0.5)
     operator.press("y")
     begun = time.monotonic()
-    screen.shows(f"{plan.claims:,} done")
+    screen.shows(f"{plan.claims:,} released")
     released = time.monotonic()
     keys = operator.counted()
     assert sum(t.state == "available" for t in board.snapshot().tasks.values()) == plan.claims + 1
@@ -207,45 +209,45 @@ def _relieve_host(
 
 
 def _fold(seen: str, plan: Plan) -> str:
-    found = re.search(rf"{HOST} +stopped .*{plan.claims:,} claims[^│]*EXPIRED", seen)
+    found = re.search(rf"▸ {HOST} +stopped.* {plan.claims:,} claims EXPIRED", seen)
     return found.group().strip() if found else ""
 
 
-def _come_back(operator: Operator, host: Crew, board: dibs.Board, plan: Plan) -> dict[str, object]:
-    """The host goes on; every late commit is refused, and seen."""
+def _come_back(operator: Operator, host: Crew, board: FilesBoard, plan: Plan) -> dict[str, object]:
+    """Continue the host; every late commit must be refused and shown."""
     screen = operator.screen
-    host.tell("go on")
+    host.send("go on")
     host.signal(signal.SIGCONT)
     begun = time.monotonic()
     host.says("idle")
-    told = screen.wait_for(lambda seen: _came_back(seen, plan))
+    lines = screen.wait_for(lambda seen: _came_back(seen, plan))
     seen = time.monotonic()
-    host.tell("end")
+    host.send("end")
     host.leaves()
-    return {"back to seen": round(seen - begun, 1), "the sticky lines": told}
+    return {"back to seen": round(seen - begun, 1), "the sticky lines": lines}
 
 
 def _came_back(seen: str, plan: Plan) -> list[str]:
-    """The lines about it, once they tell of all."""
+    """The lines about it, once they cover every claim."""
     lines = [line.strip(" │") for line in seen.splitlines() if "came back" in line]
-    more = sum(int(n.replace(",", "")) for n in re.findall(r"and ([\d,]+) more came back", seen))
-    single = sum("is void" in line and "#" in line for line in lines)
+    more = sum(int(n.replace(",", "")) for n in re.findall(r"back to ([\d,]+) revoked", seen))
+    single = sum("its revoked claim #" in line for line in lines)
     return lines if more + single == plan.claims else []
 
 
-def _audit(home: Path, board: dibs.Board, plan: Plan) -> dict[str, object]:
-    """Nothing was done twice, nothing was lost, and every late commit was refused."""
+def _audit(home: Path, board: FilesBoard, plan: Plan) -> dict[str, object]:
+    """Check that nothing was done twice or lost, and that every late commit was refused."""
     ledger = [line.split() for line in (home / "ledger").read_text().splitlines()]
     late = Counter(word for word, _, _, host in ledger if host == HOST)
     assert late == {"lost": plan.claims}
     committed = Counter(ident for word, ident, _, _ in ledger if word == "done")
     assert len(committed) == plan.claims + plan.others + 1
     assert set(committed.values()) == {1}
-    events = board.journal.read()
+    events = board.log.read()
     finished = Counter(event.id for event in events if event.verb == "done")
     assert finished == committed
     assert sorted(task.id for task in board.snapshot().tasks.values()) == sorted(committed)
-    assert len(os.listdir(f"{board.path}/done")) == len(committed)
+    assert len(os.listdir(f"{board.location.where}/done")) == len(committed)
     refused = {event.src for event in events if (event.verb, event.reason) == (REFUSED, "done")}
     assert len(refused) == plan.claims
     broken = [event for event in events if event.verb == "force-release"]

@@ -1,10 +1,10 @@
-"""One worker of the incident, in a process of its own, on a host that it names itself.
+"""One worker of the incident: its own process, on a host with a name of its choice.
 
     python -m tests.tui.incident_crew BOARD LEDGER HOST OWNER COUNT TTL
 
-It claims COUNT tasks, says `ready`, and beats until it is told to `go on`. Then it commits what
-it holds, without looking whether it still does, and takes what waits: all but the last, which it
-keeps until it is told to `end`. What became of each commit stands in the ledger.
+It claims COUNT tasks, prints `ready`, and beats until it reads `go on`. Then it commits what it
+holds, without checking whether it still does, and claims what is available: all but the last,
+which it keeps until it reads `end`. The ledger has the result of each commit.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import sys
 from contextlib import suppress
 
 import dibs
-from dibs.disk import Disk
+from dibs.files.disk import Disk
 from dibs.host import Host
 from tests.core.tools import opened
 
 
 class Worker:
-    """Holds claims, and notes what becomes of them."""
+    """Holds claims, and records the result of each commit."""
 
     def __init__(self, board: dibs.Board, ledger: int, owner: str, ttl: float) -> None:
         self._board = board
@@ -31,13 +31,13 @@ class Worker:
         self._held: list[dibs.Claim] = []
 
     def take(self) -> bool:
-        """Claim one task more, if one waits."""
+        """Claim one more task, if one is available."""
         claim = self._board.claim(owner=self._owner, ttl=self._ttl)
         self._held += [claim] if claim is not None else []
         return claim is not None
 
     def wait(self) -> None:
-        """Beat until there is a word; a worker that does not listen goes on after it has lost."""
+        """Beat until a word arrives; a worker that ignores a lost claim goes on beating."""
         while not select.select([sys.stdin], [], [], self._ttl / 3)[0]:
             for claim in self._held:
                 with suppress(dibs.Stop):
@@ -45,7 +45,7 @@ class Worker:
         sys.stdin.readline()
 
     def commit(self) -> None:
-        """Commit the claim that was taken first."""
+        """Commit the oldest claim."""
         claim = self._held.pop(0)
         try:
             claim.done()
@@ -56,7 +56,7 @@ class Worker:
         os.write(self._ledger, line.encode())
 
     def work(self, count: int) -> None:
-        """The whole shift."""
+        """Claim, commit late, claim again, and commit the rest."""
         for _ in range(count):
             self.take()
         print("ready", flush=True)
@@ -73,7 +73,7 @@ class Worker:
 
 
 def main() -> None:
-    """Read the arguments, and work."""
+    """Read the arguments and work."""
     path, ledger, host, owner, count, ttl = sys.argv[1:]
     known = Host(host, f"boot of {host}", "pids", owner)
     fd = os.open(ledger, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)

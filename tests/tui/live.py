@@ -7,13 +7,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from textual.app import App
 from textual.pilot import Pilot
 
 import dibs
 from dibs_tui.app import DibsApp
-from dibs_tui.config import Config
-from dibs_tui.memory import Remembered
-from dibs_tui.reader import Reader
+from dibs_tui.settings.config import Config
+from dibs_tui.settings.memory import Remembered
+from dibs_tui.source.board_source import BoardSource
 from dibs_tui.widgets.table import TaskTable
 from tests.patience import PATIENCE
 
@@ -31,27 +32,27 @@ async def dashboard(
     wall: bool = False,
     terms: str = "",
 ) -> AsyncIterator[tuple[DibsApp, Pilot[None]]]:
-    """The dashboard once it has seen the board whole, or why it cannot."""
+    """The dashboard, once it has read the complete board or reports why it cannot."""
     config = config or Config(still=0)
-    reader = Reader(str(path), poll=config.poll)
-    app = DibsApp(reader, config, remembered=remembered or Remembered(), wall=wall, terms=terms)
-    reader.start()
+    source = BoardSource(str(path), poll=config.poll)
+    app = DibsApp(source, config, remembered=remembered or Remembered(), wall=wall, terms=terms)
+    source.start()
     try:
         async with app.run_test(size=size, notifications=True) as pilot:
-            await until(pilot, lambda: app.model.whole or bool(reader.status.trouble))
+            await until(pilot, lambda: app.model.complete or bool(source.health.trouble))
             await pilot.pause()
             yield app, pilot
     finally:
-        reader.stop()
-        reader.join(PATIENCE)
+        source.stop(PATIENCE)
         assert app.saving.acquire(timeout=PATIENCE), "the view is still being written"
 
 
 async def until(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
-    """Wait until something holds."""
+    """Wait until a condition holds."""
     deadline = asyncio.get_running_loop().time() + PATIENCE
     while not holds():
-        assert asyncio.get_running_loop().time() < deadline, "it never came to be"
+        late = asyncio.get_running_loop().time() >= deadline
+        assert not late, f"it never became true:\n{text_of(pilot.app)}"
         await pilot.pause(0.02)
 
 
@@ -76,8 +77,8 @@ def drive(
     asyncio.run(run())
 
 
-def text_of(app: DibsApp) -> str:
-    """What is on the screen."""
+def text_of(app: App[None]) -> str:
+    """The text on the screen."""
     width, height = app.size
     lines = app.screen._compositor.render_strips()
     assert len(lines) == height
@@ -86,7 +87,7 @@ def text_of(app: DibsApp) -> str:
 
 
 def filled(board: dibs.Board, count: int = 12) -> None:
-    """Put so many tasks on a board."""
+    """Add this many tasks to a board."""
     for number in range(count):
         board.add(f"task-{number:02}", b"work")
 
@@ -95,4 +96,4 @@ def table(app: DibsApp, panel: str) -> TaskTable:
     """The table of a panel."""
     screen = app.board_screen
     assert screen is not None
-    return screen.tables[panel]
+    return screen.body.tables[panel]

@@ -1,4 +1,4 @@
-"""What a terminal is told apart from text: the kinds of control sequences in a stream."""
+"""The kinds of control sequences in what a program writes to a terminal."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ _SEQUENCE = re.compile(
 
 
 class Stream(NamedTuple):
-    """A stream taken apart."""
+    """A parsed stream."""
 
     text: str
-    """All that is no control sequence."""
+    """Everything that is not a control sequence."""
     kinds: frozenset[str]
-    """Every kind of control sequence, with what is constant in it."""
+    """Every kind of control sequence, with its constant parts."""
     copied: tuple[str, ...]
-    """What was put on the clipboard."""
+    """The texts that were put on the clipboard."""
 
 
 def parse(raw: bytes) -> Stream:
-    """Take apart what a program wrote; bytes that are no UTF-8 are an error."""
-    told = raw.decode()
+    """Parse what a program wrote; bytes that are not UTF-8 are an error."""
+    text = raw.decode()
     kinds: set[str] = set()
     copied = []
-    for match in _SEQUENCE.finditer(told):
+    for match in _SEQUENCE.finditer(text):
         kinds.update(_kinds(match))
         selector, _, data = (match["osc"] or "").partition(";c;")
         if selector == "52":
             copied.append(base64.b64decode(data, validate=True).decode())
-    return Stream(_SEQUENCE.sub("", told), frozenset(kinds), tuple(copied))
+    return Stream(_SEQUENCE.sub("", text), frozenset(kinds), tuple(copied))
 
 
 def _kinds(match: re.Match[str]) -> Iterator[str]:
@@ -55,7 +55,7 @@ def _kinds(match: re.Match[str]) -> Iterator[str]:
 
 
 def _attributes(parameters: str) -> Iterator[str]:
-    """Each attribute by itself; of a colour only which sort it is."""
+    """Each attribute separately; of a colour only its kind."""
     colours = re.compile(r"([345]8);(?:2;\d+;\d+;\d+|5;\d+)")
     yield from (f"{ground};colour" for ground in set(colours.findall(parameters)))
     yield from filter(None, colours.sub("", parameters).split(";"))

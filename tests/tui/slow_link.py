@@ -1,4 +1,4 @@
-"""A terminal at the end of a slow link: so many bytes a second, whatever is sent."""
+"""A terminal at the end of a slow link, which carries a limited number of bytes a second."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ASKED = b"\x1b[6n"
 
 
 class SlowTerminal(Terminal):
-    """Takes bytes no faster than the link; answers where its cursor is, if it is one that does."""
+    """Reads bytes no faster than the link; reports its cursor when asked, if `answers` is set."""
 
     rate = 30_000
     answers = True
@@ -21,8 +21,8 @@ class SlowTerminal(Terminal):
     def _read(self) -> None:
         due, tail = time.monotonic(), b""
         while True:
-            ready, _, _ = select.select([self.master, self._ended], [], [])
-            if self._ended in ready:
+            ready, _, _ = select.select([self.master, self._stop], [], [])
+            if self._stop in ready:
                 return
             data = os.read(self.master, max(1, int(self.rate * _STEP)))
             due = max(due, time.monotonic() - _STEP) + len(data) / self.rate
@@ -39,6 +39,6 @@ class SlowTerminal(Terminal):
 
 
 class SlowTerminalWithoutAnswers(SlowTerminal):
-    """One that never says where its cursor is."""
+    """A slow terminal that never reports its cursor."""
 
     answers = False

@@ -1,4 +1,4 @@
-"""The real `dibs` on a pseudo-terminal of its own, and its screen as a person sees it."""
+"""The real `dibs` on its own pseudo-terminal, and the screen that a person sees there."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from wcwidth import wcwidth
 from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
-DIBS = (sys.executable, "-m", "dibs_tui.main")
+DIBS = (sys.executable, "-m", "dibs_tui.cli")
 Found = TypeVar("Found")
 
-_TAKE = """\
+_ATTACH = """\
 import os, signal, sys
 os.close(os.open(os.ttyname(0), os.O_RDWR))
 for number in (signal.SIGHUP, signal.SIGTERM):
@@ -36,12 +36,12 @@ if sys.argv[1]:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
 os.execvp(sys.argv[2], sys.argv[2:])
 """
-"""Makes the terminal that of its own session, and becomes the command; Popen must not fork Python
-code beside threads."""
+"""Takes the terminal for its own session, then becomes the command. Popen's `preexec_fn` would run
+Python code in a forked child, which is unsafe beside threads."""
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
-    """The environment of a person with a true-colour terminal and nothing configured."""
+    """The environment of a user with a true-colour terminal and no settings."""
     return {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": f"{ROOT / 'core'}:{ROOT / 'tui'}",
@@ -58,10 +58,10 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 
 
 class Screen(pyte.Screen):
-    """Leaves out marks without a combining class: pyte would leave out what follows them, too."""
+    """Drops marks without a combining class, because pyte would also drop what follows them."""
 
     def draw(self, data: str) -> None:
-        """Put text at the cursor."""
+        """Write text at the cursor."""
         super().draw("".join(c for c in data if c.isascii() or wcwidth(c) or combining(c)))
 
 
@@ -75,71 +75,71 @@ class Terminal:
         *,
         columns: int = 120,
         rows: int = 40,
-        deaf: bool = False,
+        ignore_hangup: bool = False,
         stderr: int | None = None,
     ) -> None:
         self.raw = bytearray()
         self.screen = Screen(columns, rows)
         self._stream = pyte.ByteStream(self.screen)
         self.still = threading.Condition()
-        """Held while the screen changes, and notified when it has."""
+        """Held while the screen changes, and notified after each change."""
         self.master, self.slave = os.openpty()
         self._size(columns, rows)
         self.modes = termios.tcgetattr(self.slave)
         self.process = subprocess.Popen(
-            [sys.executable, "-S", "-c", _TAKE, "1" if deaf else "", *command],
+            [sys.executable, "-S", "-c", _ATTACH, "1" if ignore_hangup else "", *command],
             stdin=self.slave,
             stdout=self.slave,
             stderr=self.slave if stderr is None else stderr,
             env=env,
             start_new_session=True,
         )
-        self._ended, self._end = os.pipe()
+        self._stop, self._stop_write = os.pipe()
         self._reader = threading.Thread(target=self._read, name="terminal", daemon=True)
         self._reader.start()
 
     @property
     def pid(self) -> int:
-        """The dashboard's own process."""
+        """The process id of the dashboard."""
         return self.process.pid
 
     def _read(self) -> None:
         while True:
-            ready, _, _ = select.select([self.master, self._ended], [], [])
-            if self._ended in ready:
+            ready, _, _ = select.select([self.master, self._stop], [], [])
+            if self._stop in ready:
                 return
             data = os.read(self.master, 1 << 16)
             with self.still:
                 self.raw += data
-                # pyte would draw the end of this one, which pops the keyboard's protocol.
+                # pyte draws the last byte of this sequence, which resets the keyboard protocol.
                 self._stream.feed(data.replace(b"\x1b[<u", b""))
                 self.still.notify_all()
 
-    # What is seen
+    # The screen
 
     @property
     def rows(self) -> int:
-        """How many lines the screen has."""
+        """The number of lines of the screen."""
         return self.screen.lines
 
     @property
     def lines(self) -> list[str]:
-        """The screen's lines, as a person reads them."""
+        """The lines of the screen."""
         return ["".join(cell.data for cell in self.cells(y)).rstrip() for y in range(self.rows)]
 
     @property
     def text(self) -> str:
-        """The whole screen."""
+        """The text of the full screen."""
         return "\n".join(self.lines)
 
     def cells(self, row: int) -> list[pyte.screens.Char]:
-        """One line of the screen, cell by cell; a wide character's second one is empty."""
+        """The cells of one line; the second cell of a wide character is empty."""
         with self.still:
             line = self.screen.buffer[row]
             return [line[column] for column in range(self.screen.columns)]
 
     def wait_for(self, found: Callable[[], Found], seconds: float = PATIENCE) -> Found:
-        """What is found as soon as it is; looked for anew whenever the screen changes."""
+        """The first true result of `found`, which is called again after each change."""
         end = time.monotonic() + seconds
         while True:
             with self.still:
@@ -153,7 +153,7 @@ class Terminal:
             raise AssertionError(f"not seen within {seconds} s on\n{self.text.strip()}")
 
     def shows(self, *texts: str, seconds: float = PATIENCE) -> None:
-        """Wait until all of these stand on the screen."""
+        """Wait until all of these texts are on the screen."""
 
         def found() -> bool:
             seen = self.text
@@ -162,34 +162,34 @@ class Terminal:
         self.wait_for(found, seconds)
 
     def lacks(self, text: str, seconds: float = PATIENCE) -> None:
-        """Wait until this stands nowhere on the screen."""
+        """Wait until this text is not on the screen."""
         self.wait_for(lambda: text not in self.text, seconds)
 
     def settle(self, quiet: float = 0.03, seconds: float = PATIENCE) -> None:
-        """Wait until nothing has been painted for a moment."""
+        """Wait until the screen has not changed for a moment."""
         end = time.monotonic() + seconds
         with self.still:
             while self.still.wait(quiet):
                 assert time.monotonic() < end, f"no rest on\n{self.text}"
 
-    # The hand
+    # The keyboard
 
     def send(self, keys: str | bytes) -> None:
         """Type these bytes."""
         os.write(self.master, keys.encode() if isinstance(keys, str) else keys)
 
     def press(self, *keys: str) -> None:
-        """Type one key after the other, each when what the one before caused has been painted."""
+        """Type keys one at a time, each after the screen has settled from the one before."""
         for key in keys:
             with self.still:
                 self.send(key)
                 self.still.wait(0.25)
-            if key == "\x1b":  # what is read within a tenth of a second behind it belongs to it
+            if key == "\x1b":  # bytes within a tenth of a second after Escape belong to it
                 time.sleep(0.3)
             self.settle()
 
     def resize(self, columns: int, rows: int) -> None:
-        """Another size of the window, as the terminal tells it."""
+        """Resize the window, and notify the process."""
         with self.still:
             self.screen.resize(rows, columns)
         self._size(columns, rows)
@@ -201,7 +201,7 @@ class Terminal:
     # The process
 
     def leaves(self, seconds: float = PATIENCE) -> int:
-        """Wait until the process has ended, and until all that it wrote is read."""
+        """Wait until the process has exited and all its output has been read."""
         code = self.process.wait(seconds)
         left = time.monotonic() + PATIENCE
         while select.select([self.master], [], [], 0)[0] and time.monotonic() < left:
@@ -210,7 +210,7 @@ class Terminal:
             return code
 
     def leaves_by_q(self) -> int:
-        """Leave out of whatever is open: where the machine is busy, an escape may swallow a key."""
+        """Quit from any screen; on a busy machine Escape may swallow a key, so it tries again."""
         end = time.monotonic() + PATIENCE
         while self.process.poll() is None and time.monotonic() < end:
             self.press("\x1b")
@@ -221,24 +221,24 @@ class Terminal:
         return self.leaves()
 
     def cut(self) -> None:
-        """Take the terminal away, as a window that is closed or a connection that breaks."""
+        """Remove the terminal, like a closed window or a broken connection."""
         self.stop_reading()
         os.close(self.slave)
         os.close(self.master)
         self.slave = self.master = -1
 
     def cpu(self) -> float:
-        """Seconds of processor time that the process has used."""
+        """The processor time of the process in seconds."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def stop_reading(self) -> None:
-        """Take no more of its output, as a terminal that ctrl+s was pressed on."""
-        os.write(self._end, b"x")
+        """Read no more output, like a terminal on which ctrl+s was pressed."""
+        os.write(self._stop_write, b"x")
         self._reader.join()
 
     def end(self) -> None:
-        """Kill what is left of it."""
+        """Kill the process if it still runs, and close everything."""
         if self.process.poll() is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGCONT)
@@ -246,7 +246,7 @@ class Terminal:
         self.process.wait(PATIENCE)
         if self._reader.is_alive():
             self.stop_reading()
-        for fd in {self.master, self.slave, self._ended, self._end} - {-1}:
+        for fd in {self.master, self.slave, self._stop, self._stop_write} - {-1}:
             os.close(fd)
 
 
@@ -254,7 +254,7 @@ class Terminal:
 def terminal(
     home: Path, *argv: str | bytes | Path, env: Mapping[str, str] | None = None, **how: int
 ) -> Iterator[Terminal]:
-    """`dibs …` on a terminal, ended at the end."""
+    """`dibs …` on a terminal; killed at the end of the block."""
     made = Terminal([*DIBS, *argv], environment(home, **(env or {})), **how)  # type: ignore[arg-type]
     try:
         yield made
@@ -263,7 +263,7 @@ def terminal(
 
 
 def verb(path: Path, *argv: str, **env: str) -> str:
-    """What one verb of the command line prints, in a process of its own."""
+    """The output of one command of the command line, in its own process."""
     done = subprocess.run(
         [sys.executable, "-m", "dibs", "-d", path, *argv],
         env=environment(path.parent, **env),

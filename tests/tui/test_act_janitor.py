@@ -1,4 +1,4 @@
-"""The dashboard's own janitor: only when it was asked for, never at once, never under the brake."""
+"""The dashboard's janitor: it runs only when asked, never at once, never under the brake."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 
 import dibs
 from dibs_tui.app import DibsApp
-from dibs_tui.config import Config
+from dibs_tui.settings.config import Config
 from tests.tui.dialogs import of_host, state, without_waiting
 from tests.tui.live import drive, text_of, until
 from tests.tui.terminal import terminal
@@ -32,34 +32,34 @@ def head(app: DibsApp) -> str:
     return text_of(app).split("\n")[0]
 
 
-def test_it_reaps_when_asked_to_and_the_feed_has_the_evidence(board: dibs.Board) -> None:
-    claimed(board, "silent", 1)
+def test_it_reaps_when_asked_and_the_feed_shows_the_evidence(board: dibs.Board) -> None:
+    claimed(board, "stalled", 1)
     claimed(board, "alive", 600)
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         await until(pilot, lambda: "EXPIRED" in text_of(app))
         await asyncio.sleep(1.5)
-        assert state(board, "silent") == "claimed"
-        assert "reaping" not in head(app)
+        assert state(board, "stalled") == "claimed"
+        assert "REAPING" not in head(app)
         assert app.board_screen is not None
-        app.board_screen.hand.do("reaping")
-        await until(pilot, lambda: "  reaping  " in head(app))
-        await until(pilot, lambda: state(board, "silent") == "available")
+        app.board_screen.commands.run("reaping")
+        await until(pilot, lambda: " REAPING " in head(app))
+        await until(pilot, lambda: state(board, "stalled") == "available")
         await pilot.press("0")
-        await until(pilot, lambda: "expired: agent-silent was silent for" in text_of(app))
-        app.board_screen.hand.do("reaping")
+        await until(pilot, lambda: "reaped from agent-stalled, requeued" in text_of(app))
+        app.board_screen.commands.run("reaping")
         assert not app.janitor.on
 
-    drive(Path(board.path), steps)
+    drive(Path(board.location.where), steps)
     assert state(board, "alive") == "claimed"
-    event = board.history("silent")[-1]
-    assert (event.verb, event.reason.startswith("silent for")) == ("reap", True)
+    event = board.log.of("stalled")[-1]
+    assert (event.verb, event.reason.startswith("no heartbeat for")) == ("reap", True)
     assert event.reason.endswith("by the dashboard's janitor")
 
 
-def test_it_waits_a_beat_period_in_which_a_claim_may_come_back(board: dibs.Board) -> None:
+def test_it_waits_one_beat_period_so_that_a_claim_can_come_back(board: dibs.Board) -> None:
     claimed(board, "late", 3)
-    (record,) = Path(board.path, ".dibs/records").iterdir()
+    (record,) = Path(board.location.where, ".dibs/records").iterdir()
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         assert app.board_screen is not None
@@ -76,64 +76,64 @@ def test_it_waits_a_beat_period_in_which_a_claim_may_come_back(board: dibs.Board
         await asyncio.sleep(0.2)
         assert state(board, "late") == "claimed"
 
-    drive(Path(board.path), steps)
+    drive(Path(board.location.where), steps)
 
 
-def test_it_is_locked_while_the_storage_is_a_suspect(board: dibs.Board) -> None:
+def test_it_is_locked_while_the_storage_is_in_doubt(board: dibs.Board) -> None:
     for n in range(6):
         claimed(of_host(board, f"web-{n % 2}"), f"task-{n}", 2)
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         app.janitor.on = True
-        await until(pilot, lambda: "reaping locked" in head(app))
+        await until(pilot, lambda: {"BRAKE", "REAPING"} <= set(head(app).split()))
         await until(pilot, lambda: len(app.model.stale) == 6)
         await asyncio.sleep(1.8)
         assert {task.state for task in board.snapshot().tasks.values()} == {"claimed"}
-        assert "2 hosts fell silent" in text_of(app)
+        assert "2 hosts stopped beating" in text_of(app)
         app.model.brake.unlock()
         await until(pilot, lambda: not app.model.stale)
-        assert "reaping locked" not in head(app)
+        await until(pilot, lambda: "BRAKE" not in head(app))
 
-    drive(Path(board.path), steps)
+    drive(Path(board.location.where), steps)
 
 
 def test_it_does_nothing_without_the_right_or_in_read_only_mode(board: dibs.Board) -> None:
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         assert app.board_screen is not None
-        app.board_screen.hand.do("reaping")
+        app.board_screen.commands.run("reaping")
         assert not app.janitor.on
         app.janitor.on = True
         app.board_screen.tick()
         assert app.janitor.why_not
 
     for config in (Config(rights={"reap": False}), Config(read_only=True)):
-        drive(Path(board.path), steps, config=config)
+        drive(Path(board.location.where), steps, config=config)
 
 
-def test_it_can_be_turned_off_whatever_is_locked(board: dibs.Board) -> None:
+def test_it_can_be_turned_off_while_everything_is_locked(board: dibs.Board) -> None:
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         assert app.board_screen is not None
         app.janitor.on = True
-        app.board_screen.hand.do("reaping")
+        app.board_screen.commands.run("reaping")
         assert not app.janitor.on
 
-    drive(Path(board.path), steps, config=Config(read_only=True))
+    drive(Path(board.location.where), steps, config=Config(read_only=True))
 
 
 @pytest.mark.parametrize(
-    ("flag", "said"), [("--read-only", "the board is only read"), ("", "reap = false")]
+    ("flag", "reason"), [("--read-only", "the dashboard is read-only by"), ("", "reap = false")]
 )
-def test_a_janitor_that_could_do_nothing_is_refused_at_the_start(
-    board: dibs.Board, tmp_path: Path, flag: str, said: str
+def test_a_janitor_that_may_not_reap_is_refused_at_the_start(
+    board: dibs.Board, tmp_path: Path, flag: str, reason: str
 ) -> None:
     config = tmp_path / "config/dibs/config.toml"
     config.parent.mkdir(parents=True)
     config.write_text("[rights]\nreap = false\n")
-    with terminal(tmp_path, "--reap", *filter(None, [flag]), board.path) as shown:
+    with terminal(tmp_path, "--reap", *filter(None, [flag]), board.location.where) as shown:
         assert shown.leaves() == 2
-        assert said in shown.text
+        assert reason in shown.text
 
 
 def test_the_flag_turns_it_on(board: dibs.Board, tmp_path: Path) -> None:
-    with terminal(tmp_path, "--reap", board.path, columns=120, rows=24) as shown:
-        shown.shows("  reaping  ")
+    with terminal(tmp_path, "--reap", board.location.where, columns=120, rows=24) as shown:
+        shown.shows(" REAPING ")

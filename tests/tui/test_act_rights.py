@@ -1,4 +1,4 @@
-"""What may not be done: by the configuration, in read-only mode, and where the disk says no."""
+"""Acts that are denied: by the configuration, in read-only mode, and by the disk."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from textual.pilot import Pilot
 
 import dibs
 import dibs_tui
-from dibs_tui.acting.plan import ACTS, Sight
+from dibs_tui.acting.plan import ACTS, Target
 from dibs_tui.app import DibsApp
-from dibs_tui.commands import BY_ID, COMMANDS
-from dibs_tui.config import RIGHTS, Config
+from dibs_tui.model.commands import BY_ID, COMMANDS
 from dibs_tui.screens.act import ActScreen
+from dibs_tui.settings.config import RIGHTS, Config
 from tests.core.tools import NOBODY, give, in_child
 from tests.tui.dialogs import asked, state, without_waiting
 from tests.tui.live import drive, text_of, until
@@ -24,7 +24,7 @@ from tests.tui.live import drive, text_of, until
 
 @pytest.fixture
 def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dibs.Board:
-    """A waiting task and a parked one."""
+    """A board with an available task and a parked one."""
     without_waiting(monkeypatch, tmp_path)
     made = dibs.open(tmp_path / "board", create=True)
     made.add("task-1")
@@ -32,15 +32,29 @@ def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dibs.Board:
     return made
 
 
+def claim(board: dibs.Board, ttl: float) -> None:
+    """Add a task that is claimed."""
+    board.add("task-3")
+    assert board.claim("task-3", owner="web-3", ttl=ttl) is not None
+
+
 def footer(app: DibsApp) -> str:
     return text_of(app).rstrip().split("\n")[-1]
 
 
+def struck(app: DibsApp) -> str:
+    """The keys of the footer that are locked."""
+    strips = app.screen._compositor.render_strips()
+    return "".join(
+        part.text if part.style is not None and part.style.strike else " " for part in strips[-1]
+    )
+
+
 def refused(app: DibsApp, command: str) -> str:
-    """What is said of a command that is locked; no dialog opens."""
+    """The message for a command that is locked; no dialog opens."""
     screen = app.board_screen
     assert screen is not None
-    why = screen.hand.operator.start(command)
+    why = screen.acts.start(command)
     assert app.screen is screen
     return why or ""
 
@@ -50,24 +64,28 @@ def test_every_act_has_its_right_in_the_configuration() -> None:
     assert all(BY_ID[act].right for act in (*ACTS.keys() - {"reap"}, "undo", "purge", "forget"))
 
 
-def test_a_right_that_is_not_given_locks_its_key_and_says_why(board: dibs.Board) -> None:
-    rights = {"force_release": False, "prioritise": False, "requeue": True}
+def test_a_missing_right_locks_its_key_and_says_why(board: dibs.Board) -> None:
+    rights = {"force_release": False, "prioritize": False, "requeue": True}
+    claim(board, ttl=600)
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
-        await until(pilot, lambda: "(X release)" in footer(app))
-        assert "(R requeue)" not in footer(app)
-        for command, right in (("force-release", "force_release"), ("raise", "prioritise")):
+        await pilot.press("3")
+        await until(pilot, lambda: "X release" in struck(app))
+        await pilot.press("5")
+        await until(pilot, lambda: "R requeue" in footer(app))
+        assert not struck(app).strip()
+        for command, right in (("force-release", "force_release"), ("raise", "prioritize")):
             why = refused(app, command)
             assert why == f"not allowed: {right} = false in [rights] of config.toml"
         texts = {c.title: c.help for c in app.get_system_commands(app.screen)}
-        assert "force_release = false in \\[rights]" in texts["release  (X)"]
+        assert "force_release = false in \\[rights]" in texts["force-release  (X)"]
         await pilot.press("2", "down", "P")
         await asked(app, pilot, "y — park")
 
-    drive(Path(board.path), steps, config=Config(still=0, rights=rights))
+    drive(Path(board.location.where), steps, config=Config(still=0, rights=rights))
 
 
-def test_a_list_of_matches_gives_no_right_that_was_not_given(board: dibs.Board) -> None:
+def test_a_list_of_matches_does_not_bypass_a_missing_right(board: dibs.Board) -> None:
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         assert app.board_screen is not None
         app.board_screen.set_filter("task")
@@ -75,42 +93,47 @@ def test_a_list_of_matches_gives_no_right_that_was_not_given(board: dibs.Board) 
         await until(pilot, lambda: "park: not allowed" in text_of(app))
         assert not isinstance(app.screen, ActScreen)
 
-    drive(Path(board.path), steps, config=Config(still=0, rights={"park": False}))
+    drive(Path(board.location.where), steps, config=Config(still=0, rights={"park": False}))
 
 
-def test_read_only_is_refused_by_the_core_though_a_dialog_had_been_opened(
+def test_the_core_refuses_writes_in_read_only_mode_even_from_an_open_dialog(
     board: dibs.Board,
 ) -> None:
+    claim(board, ttl=600)
+
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
-        await until(pilot, lambda: "(X release)   (R requeue)" in footer(app))
-        assert "read-only" in text_of(app).split("\n")[0]
+        await until(pilot, lambda: " READ-ONLY " in text_of(app).split("\n")[0])
+        await pilot.press("3")
+        await until(pilot, lambda: "X release" in struck(app))
+        await pilot.press("5")
+        await until(pilot, lambda: "R requeue" in struck(app))
         for command in COMMANDS:
             if command.destructive:
-                assert refused(app, command.id) == "read-only; the palette (:) has `unlock`"
+                assert refused(app, command.id) == "read-only; run `unlock` from the palette (:)"
         (task,) = board.find("task-1")
-        sights = (Sight(task, task.name, task.state, "", None),)
-        app.push_screen(ActScreen(ACTS["park"], sights, limit=10))
+        targets = (Target(task, task.name, task.state, "", None),)
+        app.push_screen(ActScreen(ACTS["park"], targets, app.operator, app.model, limit=10))
         await asked(app, pilot, "y — park")
         await pilot.press("y")
-        await until(pilot, lambda: "the board was opened to be read only" in text_of(app))
+        await until(pilot, lambda: "the board was opened read-only" in text_of(app))
         app.unlock()
         await pilot.press("escape")
-        await until(pilot, lambda: "X release   R requeue" in footer(app))
-        app.reader.open_board().park(task.name, "unlocked")
+        await until(pilot, lambda: "R requeue" in footer(app) and not struck(app).strip())
+        app.source.open_board().park(task.name, "unlocked")
 
-    drive(Path(board.path), steps, config=Config(still=0, read_only=True))
+    drive(Path(board.location.where), steps, config=Config(still=0, read_only=True))
     assert state(board, "task-1") == "failed"
 
 
 def test_a_read_only_dashboard_writes_nothing_but_the_clock(board: dibs.Board) -> None:
-    root = Path(board.path)
-    (root / ".dibs/aside").rmdir()  # whoever writes would make it again
+    root = Path(board.location.where)
+    (root / ".dibs/aside").rmdir()  # every write would make it again
     before = {p: p.stat().st_mtime_ns for p in root.rglob("*") if p.name != "probe"}
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         await pilot.press("8")
-        await until(pilot, lambda: "nothing asks for you" in text_of(app))
-        await until(pilot, lambda: "no doubled, half-done or unknown file" in text_of(app))
+        await until(pilot, lambda: "all clear" in text_of(app))
+        await until(pilot, lambda: "no duplicate, incomplete or unknown files" in text_of(app))
 
     drive(root, steps, config=Config(still=0, read_only=True, failing_again=9))
     after = {p: p.stat().st_mtime_ns for p in root.rglob("*") if p.name != "probe"}
@@ -118,7 +141,7 @@ def test_a_read_only_dashboard_writes_nothing_but_the_clock(board: dibs.Board) -
 
 
 def _entered(made: str) -> list[Path]:
-    """The folders that must be open to whoever runs the dashboard on that directory."""
+    """The folders that the user who runs the dashboard there must be able to enter."""
     return [*Path(made).parents, *Path(dibs_tui.__file__).resolve().parents]
 
 
@@ -139,23 +162,39 @@ async def _looked(app: DibsApp, pilot: Pilot[None]) -> None:
 
 
 @pytest.mark.parametrize("denied", ["", "failed"])
-def test_where_the_permissions_deny_it_acts_are_impossible_and_say_why(
-    reachable: Path, denied: str
-) -> None:
-    """As another user, where there is one: nothing denies root anything."""
+def test_acts_that_the_permissions_deny_say_why(reachable: Path, denied: str) -> None:
+    """Runs as another user where there is one, because root is denied nothing."""
     root = reachable / "board"
     dibs.open(root, create=True).add("task-1")
-    drive(root, _looked)  # another user may not be able to load what is loaded late
+    drive(root, _looked)  # another user may not be able to load modules later
     give(reachable, NOBODY)
     (root / denied).chmod(0o555)
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
-        await until(pilot, lambda: "read-only" in text_of(app).split("\n")[0])
-        await until(pilot, lambda: "(X release)   (R requeue)" in footer(app))
+        await until(pilot, lambda: " READ-ONLY " in text_of(app).split("\n")[0])
+        await pilot.press("2")
+        await until(pilot, lambda: "P park" in struck(app))
         why = refused(app, "park")
-        assert why.startswith(f"impossible: {root / denied}: permission denied")
+        assert why.startswith(f"read-only: {root / denied}: permission denied")
         assert "chmod" in why
 
     in_child(lambda: drive(root, steps), uid=NOBODY)
     (root / denied).chmod(0o755)
     assert os.listdir(root / "failed") == []
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_the_footer_of_a_narrow_terminal_has_room_for_force_release(
+    board: dibs.Board, read_only: bool
+) -> None:
+    claim(board, ttl=1)
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await pilot.press("4")
+        await until(pilot, lambda: "X release" in footer(app))
+        for words in ("Enter inspect", "/ filter", "R requeue", "? help"):
+            assert words in footer(app)
+        assert ("X release" in struck(app)) == read_only
+
+    config = Config(still=0, read_only=read_only)
+    drive(Path(board.location.where), steps, config=config, size=(80, 24))

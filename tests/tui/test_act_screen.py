@@ -1,4 +1,4 @@
-"""The dialogs of acts, driven with keys."""
+"""The dialogs of acts, driven by keys."""
 
 from __future__ import annotations
 
@@ -9,32 +9,29 @@ from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
-from textual.widgets import Input, Static, TextArea
+from textual.widgets import Input, TextArea
 
 import dibs
 from dibs_tui.app import DibsApp
-from dibs_tui.config import Config
 from dibs_tui.screens.act import ActScreen
-from tests.tui.live import drive, text_of, until
+from dibs_tui.settings.config import Config
+from tests.tui.dialogs import hint
+from tests.tui.live import drive, table, text_of, until
 
 
 @pytest.fixture
 def short_watch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A live owner is watched for some seconds, though its claim lasts longer than any test."""
-    monkeypatch.setattr("dibs_tui.acting.watch._MOST", 6.0)
+    """Watch a live owner for a few seconds only, because its claim outlasts every test."""
+    monkeypatch.setattr("dibs_tui.acting.owner_watch._MOST", 6.0)
 
 
 def state(board: dibs.Board, ident: str) -> str:
     return board.find(ident)[0].state
 
 
-def hint(app: DibsApp) -> str:
-    return str(app.screen.query_one("#act-hint", Static).render())
-
-
 async def opened(app: DibsApp, pilot: Pilot[None], *keys: str) -> ActScreen:
-    """The dialog that these keys open, once its evidence is there and it listens."""
-    await asyncio.sleep(0.8)  # rows must have stood still for 700 ms before a key may act
+    """The dialog that these keys open, once it has its evidence and accepts keys."""
+    await asyncio.sleep(0.8)  # a key acts only on rows that have stood still for 700 ms
     for key in keys:
         await pilot.press(key)
         await asyncio.sleep(0.1)
@@ -61,13 +58,14 @@ def test_an_expired_claim_is_released_by_y_and_by_nothing_else(
     assert claim is not None
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
-        await until(pilot, lambda: "1 stale" in text_of(app))
+        await until(pilot, lambda: "stale 1" in text_of(app))
         await until(pilot, lambda: "EXPIRED" in text_of(app))
         await opened(app, pilot, "4", "down", "X")
-        await until(pilot, lambda: "The process is not stopped" in text_of(app))
+        await until(pilot, lambda: "process is not stopped" in text_of(app))
         shown = text_of(app)
         assert "force-release" in shown
-        assert app.focused is app.screen.query_one("#act-cancel")
+        assert "past its lease" in shown
+        assert app.focused is app.screen.query_one("#cancel")
         await pilot.press("X")
         assert state(board, "task-1") == "claimed"
         await asyncio.sleep(0.2)
@@ -91,7 +89,7 @@ def test_enter_on_cancel_changes_nothing(path: Path, board: dibs.Board) -> None:
     drive(path, steps)
 
 
-def test_a_live_claim_is_refused_until_overridden_with_id_and_reason(
+def test_a_live_claim_is_refused_until_overridden_with_its_id_and_a_reason(
     path: Path, board: dibs.Board, short_watch: None
 ) -> None:
     board.add("task-1")
@@ -106,24 +104,24 @@ def test_a_live_claim_is_refused_until_overridden_with_id_and_reason(
         await pilot.press("o")
         await until(pilot, lambda: "type the id" in hint(app))
         await typed(pilot, app, "#act-typed", "task-1")
-        await until(pilot, lambda: "reason of your own" in hint(app))
+        await until(pilot, lambda: "give a reason" in hint(app))
         await typed(pilot, app, "#act-reason", "hung")
-        await until(pilot, lambda: "watching for a beat" in hint(app))
-        app.screen.query_one("#act-cancel").focus()
+        await until(pilot, lambda: "waiting for a heartbeat" in hint(app))
+        app.screen.query_one("#cancel").focus()
         await pilot.press("y")
         assert state(board, "task-1") == "claimed"
         await until(pilot, lambda: hint(app).startswith("y"))
         await asyncio.sleep(0.2)
         await pilot.press("y")
         await until(pilot, lambda: state(board, "task-1") == "available")
-        event = board.history("task-1")[-1]
+        event = board.log.of("task-1")[-1]
         assert event.verb == "force-release"
         assert event.reason.endswith("hung")
 
     drive(path, steps)
 
 
-def test_a_claim_that_changed_since_it_was_painted_is_not_touched(
+def test_a_claim_that_changed_since_it_was_shown_is_not_touched(
     path: Path, board: dibs.Board, short_watch: None
 ) -> None:
     board.add("task-1")
@@ -136,16 +134,16 @@ def test_a_claim_that_changed_since_it_was_painted_is_not_touched(
         first.release()
         second = board.claim("task-1", owner="web-9", ttl=600)
         assert second is not None
-        told = "you saw #1; now it is claimed #2 by web-9"
-        await until(pilot, lambda: told in text_of(app))
+        words = "claimed by web-9"
+        await until(pilot, lambda: words in text_of(app))
         await pilot.press("o", "y")
-        assert "nothing left to do it to" in hint(app)
+        await until(pilot, lambda: "nothing left to act on" in hint(app))
         second.verify()
 
     drive(path, steps)
 
 
-def test_many_marked_tasks_are_parked_by_one_plan_with_one_outcome_each(
+def test_marked_tasks_are_parked_by_one_plan_with_one_outcome_each(
     path: Path, board: dibs.Board
 ) -> None:
     for number in range(5):
@@ -153,12 +151,12 @@ def test_many_marked_tasks_are_parked_by_one_plan_with_one_outcome_each(
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         await opened(app, pilot, "2", "down", "asterisk", "P")
-        assert "5 of 5 as they were seen" in text_of(app)
+        assert "5 will be parked" in text_of(app)
         os.unlink(path / "task-3.available")
         await pilot.press("y")
-        await until(pilot, lambda: "4 done · 1 gone" in text_of(app))
+        await until(pilot, lambda: "4 parked · 1 gone" in text_of(app))
         await pilot.press("escape")
-        assert {t.id for t in app.board_screen.tables["available"].marks.values()} == {"task-3"}  # type: ignore[union-attr]
+        assert {t.id for t in table(app, "available").marks.values()} == {"task-3"}
 
     drive(path, steps)
     assert [state(board, f"task-{n}") for n in (0, 1, 2, 4)] == ["failed"] * 4
@@ -175,7 +173,7 @@ def test_a_failed_task_is_requeued_and_the_requeue_is_undone(path: Path, board: 
         await until(pilot, lambda: not isinstance(app.screen, ActScreen))
         await asyncio.sleep(0.2)
         await pilot.press("u")
-        await until(pilot, lambda: "becomes again" in text_of(app))
+        await until(pilot, lambda: "returns to" in text_of(app))
         await asyncio.sleep(0.5)
         await pilot.press("y")
         await until(pilot, lambda: state(board, "task-1") == "failed")
@@ -192,9 +190,9 @@ def test_read_only_locks_every_act_until_the_word_is_typed(path: Path, board: di
             await pilot.press(key)
             await asyncio.sleep(0.1)
             assert app.screen is app.board_screen
-        assert "read-only" in text_of(app)
+        assert "READ-ONLY" in text_of(app)
         assert app.board_screen is not None
-        app.board_screen.hand.do("unlock")
+        app.board_screen.commands.run("unlock")
         await pilot.pause()
         await pilot.press(*"unlock", "enter")
         await until(pilot, lambda: app.screen is app.board_screen)
@@ -206,7 +204,7 @@ def test_read_only_locks_every_act_until_the_word_is_typed(path: Path, board: di
 def test_a_row_that_has_just_moved_is_not_acted_on(
     path: Path, board: dibs.Board, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dibs_tui.acting.hands._SETTLED", 3600)
+    monkeypatch.setattr("dibs_tui.acting.key_bursts._SETTLED", 3600)
     for number in range(3):
         board.add(f"task-{number}")
 
@@ -216,7 +214,7 @@ def test_a_row_that_has_just_moved_is_not_acted_on(
         await asyncio.to_thread(lambda: board.add("a-first"))
         screen = app.board_screen
         assert screen is not None
-        await until(pilot, lambda: screen.tables["available"].length == 4)
+        await until(pilot, lambda: screen.body.tables["available"].length == 4)
         await pilot.press("P")
         await until(pilot, lambda: "row moved — look again" in text_of(app))
         assert app.screen is screen
@@ -232,16 +230,16 @@ def test_pasted_keys_never_act(path: Path, board: dibs.Board) -> None:
         await asyncio.sleep(0.8)
         now = asyncio.get_running_loop().time()
         for moment in (0.0, 0.002, 0.004):
-            app.hands.pressed(now + moment)
+            app.operator.keys.pressed(now + moment)
         assert app.board_screen is not None
-        app.board_screen.hand.do("park")
-        await until(pilot, lambda: "faster than fingers" in text_of(app))
+        app.board_screen.commands.run("park")
+        await until(pilot, lambda: "keys came too fast" in text_of(app))
         assert app.screen is app.board_screen
 
     drive(path, steps)
 
 
-def test_a_pasted_list_is_resolved_shown_and_only_then_requeued(
+def test_a_pasted_list_is_looked_up_and_shown_before_it_is_requeued(
     path: Path, board: dibs.Board
 ) -> None:
     for number in range(3):
@@ -251,28 +249,28 @@ def test_a_pasted_list_is_resolved_shown_and_only_then_requeued(
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         screen = app.board_screen
         assert screen is not None
-        screen.hand.do("requeue-list")
+        screen.commands.run("requeue-list")
         await pilot.pause()
         app.screen.query_one(TextArea).text = "task-0\ntask-2\nnobody-knows\n"
         await pilot.press("ctrl+g")
-        await until(pilot, lambda: "2 found, 1 not" in text_of(app))
-        assert "nobody-knows: no task of that id" in text_of(app)
+        await until(pilot, lambda: "2 to requeue, 1 left out" in text_of(app))
+        assert "nobody-knows: this board has no task with that id" in text_of(app)
         assert f"task-2 → {board.find('task-2')[0].name}" in text_of(app)
         assert state(board, "task-0") == "failed"
         await pilot.press("ctrl+g")
         await until(pilot, lambda: isinstance(app.screen, ActScreen))
-        await until(pilot, lambda: "2 of 2" in text_of(app))
+        await until(pilot, lambda: "2 will be requeued" in text_of(app))
         await asyncio.sleep(0.5)
         await pilot.press("k")
         await asyncio.sleep(0.2)
         await pilot.press("y")
-        await until(pilot, lambda: "2 done" in text_of(app))
+        await until(pilot, lambda: "2 requeued" in text_of(app))
 
     drive(path, steps)
     assert [state(board, f"task-{n}") for n in range(3)] == ["available", "failed", "available"]
 
 
-def test_a_beat_during_the_wait_is_shown_as_what_it_is(path: Path, board: dibs.Board) -> None:
+def test_a_beat_during_the_wait_is_shown(path: Path, board: dibs.Board) -> None:
     board.add("task-1")
     claim = board.claim("task-1", owner="web-3", ttl=600)
     assert claim is not None
@@ -284,11 +282,11 @@ def test_a_beat_during_the_wait_is_shown_as_what_it_is(path: Path, board: dibs.B
         assert app.focused is app.screen.query_one("#act-typed")
         app.screen.query_one("#act-typed", Input).value = "task-1"
         app.screen.query_one("#act-reason", Input).value = "hangs"
-        await until(pilot, lambda: "watching for a beat" in hint(app))
+        await until(pilot, lambda: "waiting for a heartbeat" in hint(app))
         await asyncio.to_thread(claim.beat)
-        await until(pilot, lambda: "it beats, its owner is at work" in hint(app))
-        assert "it has beaten since: its owner is at work" in text_of(app)
-        app.screen.query_one("#act-cancel").focus()
+        await until(pilot, lambda: "a heartbeat came: its owner is alive" in hint(app))
+        await until(pilot, lambda: "a heartbeat came since: its owner is alive" in text_of(app))
+        app.screen.query_one("#cancel").focus()
         await pilot.press("y")
         await pilot.press("escape")
 
@@ -296,7 +294,7 @@ def test_a_beat_during_the_wait_is_shown_as_what_it_is(path: Path, board: dibs.B
     claim.verify()
 
 
-def test_an_unsure_claim_is_typed_where_tab_leads_to_and_enter_goes_on(
+def test_the_id_of_an_unknown_claim_is_typed_in_the_field_that_tab_reaches(
     path: Path, board: dibs.Board
 ) -> None:
     (path / "plain.available").write_text("x")
@@ -304,14 +302,14 @@ def test_an_unsure_claim_is_typed_where_tab_leads_to_and_enter_goes_on(
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         await opened(app, pilot, "3", "down", "X")
-        await until(pilot, lambda: hint(app) == "Tab, and type the id to go on: plain")
+        await until(pilot, lambda: hint(app) == "press Tab and type the id to confirm: plain")
         for key in ("tab", *"plain", "enter"):
             if key == "enter":
-                assert hint(app).startswith("Enter, then y — force-release"), "y is a letter here"
+                assert hint(app).startswith("Enter, then y — release"), "y is a letter here"
             await pilot.press(key)
             await asyncio.sleep(0.09)
-        assert app.focused is app.screen.query_one("#act-cancel")
-        await until(pilot, lambda: hint(app).startswith("y — force-release"))
+        assert app.focused is app.screen.query_one("#cancel")
+        await until(pilot, lambda: hint(app).startswith("y — release"))
         await asyncio.sleep(0.1)
         await pilot.press("y")
         await until(pilot, lambda: state(board, "plain") == "available")
@@ -319,20 +317,20 @@ def test_an_unsure_claim_is_typed_where_tab_leads_to_and_enter_goes_on(
     drive(path, steps)
 
 
-def test_an_undo_that_is_too_late_says_who_has_it(path: Path, board: dibs.Board) -> None:
+def test_an_undo_that_is_too_late_names_the_new_holder(path: Path, board: dibs.Board) -> None:
     board.add("task-1")
-    board.reprioritise(board.find("task-1")[0].name, 9)
+    board.prioritize(board.find("task-1")[0].name, 9)
     board.claim("task-1", owner="web-9", ttl=60)
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         await pilot.press("u")
         await until(pilot, lambda: "claimed by web-9 since" in text_of(app))
-        assert "prioritise of task-1" in text_of(app)
+        assert "prioritize of task-1" in text_of(app)
 
     drive(path, steps)
 
 
-def test_a_force_release_without_a_typed_reason_says_so_in_the_line_and_in_the_journal(
+def test_a_force_release_without_a_reason_has_its_evidence_in_its_line_and_in_the_journal(
     path: Path, board: dibs.Board
 ) -> None:
     board.add("task-1")
@@ -349,12 +347,12 @@ def test_a_force_release_without_a_typed_reason_says_so_in_the_line_and_in_the_j
         await until(pilot, lambda: state(board, "task-1") == "available")
 
     drive(path, steps)
-    assert shlex.split(lines[0])[-3:-1] == ["--reason", f"{where}: no reason given"]
-    event = board.history("task-1")[-1]
-    assert (event.verb, event.reason) == ("force-release", f"{where}: no reason given")
+    assert shlex.split(lines[0])[-3:-1] == ["--reason", f"{where}: no reason given, EXPIRED"]
+    event = board.log.of("task-1")[-1]
+    assert (event.verb, event.reason) == ("force-release", f"{where}: no reason given, EXPIRED")
 
 
-def test_a_reason_is_asked_for_only_where_it_is_kept_and_goes_on_after_who_and_where(
+def test_a_reason_is_asked_for_only_where_it_is_kept_and_follows_who_and_where(
     path: Path, board: dibs.Board
 ) -> None:
     for number in (1, 2):
@@ -363,7 +361,7 @@ def test_a_reason_is_asked_for_only_where_it_is_kept_and_goes_on_after_who_and_w
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         await opened(app, pilot, "2", "home", "plus")
         assert not app.screen.query_one("#act-reason-line").display
-        assert hint(app).startswith("y — raise ")
+        assert hint(app).startswith("y — set")
         await pilot.press("escape")
         for key, keys in (("home", ()), ("down", ("tab", *"hung", "enter"))):
             await opened(app, pilot, key, "P")
@@ -373,25 +371,43 @@ def test_a_reason_is_asked_for_only_where_it_is_kept_and_goes_on_after_who_and_w
             await until(pilot, lambda: app.screen is app.board_screen)
 
     drive(path, steps)
-    first, second = (board.history(f"task-{number}")[-1].reason for number in (1, 2))
+    first, second = (board.log.of(f"task-{number}")[-1].reason for number in (1, 2))
     host = dibs.this_host()
     assert (first, second) == ("", f"{host.user}@{host.name}: hung")
 
 
-def test_the_evidence_for_one_claim_goes_on_while_its_dialog_is_open(
+def test_no_priority_is_offered_for_a_task_that_has_changed(path: Path, board: dibs.Board) -> None:
+    board.add("task-1")
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        screen = await opened(app, pilot, "2", "home", "plus")
+        assert "raise" in {key.words for key in screen.more_keys()}
+        plan = screen._plan
+        assert plan is not None
+        gone = tuple(item._replace(changed="it is gone") for item in plan.items)
+        screen._plan = plan._replace(items=gone)
+        assert not {"raise", "lower"} & {key.words for key in screen.more_keys()}
+        await pilot.press("plus")
+        assert screen._act.steps == plan.act.steps
+
+    drive(path, steps)
+
+
+def test_the_evidence_for_a_claim_is_updated_while_its_dialog_is_open(
     path: Path, board: dibs.Board
 ) -> None:
     board.add("task-1")
-    claim = board.claim("task-1", owner="agent-7", ttl=3)
+    claim = board.claim("task-1", owner="agent-7", ttl=600)
     assert claim is not None
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         await opened(app, pilot, "3", "home", "X")
         await until(pilot, lambda: "refused: its owner is ALIVE" in hint(app))
+        await asyncio.to_thread(claim.beat, ttl=1)  # its last heartbeat, and a lease that ends soon
+        await until(pilot, lambda: hint(app).startswith("y — release"))
         await until(pilot, lambda: "EXPIRED" in text_of(app))
-        assert hint(app).startswith("y — force-release")
         board.force_release(claim.name, "meanwhile")
-        await until(pilot, lambda: "not done: you saw #1; now it is available" in text_of(app))
-        assert "nothing left to do it to" in hint(app)
+        await until(pilot, lambda: "CHANGED" in text_of(app) and "you saw claimed" in text_of(app))
+        assert "nothing left to act on" in hint(app)
 
     drive(path, steps)

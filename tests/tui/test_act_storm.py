@@ -1,4 +1,4 @@
-"""The storm of acts in its shorter form, the proof that its detectors ring, and real kills."""
+"""The storm of acts in its short form, the mistakes that it must find, and real kills."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from typing import Any
 import pytest
 
 import dibs
-from dibs import Event, Task, acts
-from dibs.journal import INTENT, Journal
-from dibs.names import exact, read_any
-from dibs.store import Store
-from dibs.undoing import LastActs
+from dibs import Event, Task
+from dibs.files import acts, moves
+from dibs.files.board_files import BoardFiles
+from dibs.files.journal import Journal
+from dibs.model.events import INTENT
+from dibs.model.names import exact, read_any
+from dibs.model.undoing import LastActs
 from tests.tui.act_storm import Fault, storm
 from tests.tui.terminal import environment
 
 
-def test_no_act_lands_on_what_was_not_painted_and_ledger_journal_and_directory_agree() -> None:
+def test_acts_hit_only_shown_names_and_ledger_journal_and_directory_agree() -> None:
     figures = storm(rounds=50, seed=1)
     print(figures)
     assert figures["steps"] == 20_000
@@ -36,11 +38,11 @@ def test_no_act_lands_on_what_was_not_painted_and_ledger_journal_and_directory_a
 def _acts_on_what_is_there_now(patch: pytest.MonkeyPatch) -> None:
     seen = acts.seen
 
-    def careless(store: Store, text: str, *states: str) -> Task:
+    def careless(store: BoardFiles, text: str, *states: str) -> Task:
         if "/" in text and not text.startswith(("done/", "failed/")):
             return seen(store, text, *states)
         task = next(t for t in map(read_any, exact(text)) if t is not None)
-        now = [t for t in store.find(task.id) if t.state in states and not t.take]
+        now = [t for t in store.find(task.id) if t.state in states and not t.is_takeover]
         return now[0] if now else seen(store, text, *states)
 
     patch.setattr(acts, "seen", careless)
@@ -50,7 +52,7 @@ def _undoes_the_last_act_whatever_was_shown(patch: pytest.MonkeyPatch) -> None:
     undoable = acts.undoable
 
     def careless(
-        store: Store, what: str | Event | None = None, last: LastActs | None = None
+        store: BoardFiles, what: str | Event | None = None, last: LastActs | None = None
     ) -> Event | None:
         return undoable(store, what.id if isinstance(what, Event) else what, last)
 
@@ -58,18 +60,18 @@ def _undoes_the_last_act_whatever_was_shown(patch: pytest.MonkeyPatch) -> None:
 
 
 def _believes_every_rename(patch: pytest.MonkeyPatch) -> None:
-    move = Store.move
+    move = moves.move
 
-    def believing(store: Store, src: str, dst: str, **how: Any) -> bool:
+    def believing(store: BoardFiles, src: str, dst: str, **how: Any) -> bool:
         return move(store, src, dst, **how) or True
 
-    patch.setattr(Store, "move", believing)
+    patch.setattr(moves, "move", believing)
 
 
 def _never_writes(verb: str) -> Callable[[pytest.MonkeyPatch], None]:
     write = Journal.write
 
-    def forgetful(journal: Journal, what: str, *about: str) -> None:
+    def forgetful(journal: Journal, what: str, *about: Any) -> None:
         if what != verb:
             write(journal, what, *about)
 
@@ -79,15 +81,15 @@ def _never_writes(verb: str) -> Callable[[pytest.MonkeyPatch], None]:
 @pytest.mark.parametrize(
     ("mistake", "words"),
     [
-        (_acts_on_what_is_there_now, "had not been painted"),
-        (_undoes_the_last_act_whatever_was_shown, "the undoing of"),
+        (_acts_on_what_is_there_now, "had not been shown"),
+        (_undoes_the_last_act_whatever_was_shown, "the undo of"),
         (_believes_every_rename, "--seed"),
         (_never_writes(INTENT), "without an intent"),
-        (_never_writes("park"), "was told, and the journal has None"),
+        (_never_writes("park"), "was reported, and the journal has None"),
     ],
     ids=["retries on the newer", "undoes another", "believes", "no intent", "no outcome"],
 )
-def test_a_mistake_of_each_kind_is_found(
+def test_the_storm_finds_each_kind_of_mistake(
     monkeypatch: pytest.MonkeyPatch, mistake: Callable[[pytest.MonkeyPatch], None], words: str
 ) -> None:
     mistake(monkeypatch)
@@ -98,14 +100,14 @@ def test_a_mistake_of_each_kind_is_found(
 ACTING = """\
 import signal, sys, threading
 import dibs
-from dibs.disk import Disk
-from dibs_tui.acting.doing import done, judged
-from dibs_tui.acting.plan import ACTS, Sight
+from dibs.files.disk import Disk
+from dibs_tui.acting.execute import execute, judge_all
+from dibs_tui.acting.plan import ACTS, Target
 
 path, moment, *idents = sys.argv[1:]
 board = dibs.open(path)
 tasks = [board.find(ident)[0] for ident in idents]
-sights = [Sight(task, task.name, "claimed", "", 0.0) for task in tasks]
+targets = [Target(task, task.name, "claimed", "", 0.0) for task in tasks]
 rename = Disk.rename
 
 def slow(disk, src, dst, keep=False):
@@ -119,38 +121,36 @@ def slow(disk, src, dst, keep=False):
         signal.pause()
 
 Disk.rename = slow
-items = list(judged(board, sights))
-done(lambda: board, ACTS["force-release"], items, "gone", "ada@desk", threading.Event(),
+items = list(judge_all(board, targets))
+execute(lambda: board, ACTS["force-release"], items, "gone", "ada@desk", threading.Event(),
      lambda outcome: print(outcome.word, flush=True))
 """
-"""A plan of three that waits to be killed around the rename of the second."""
+"""A plan of three acts that waits to be killed around the rename of the second."""
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_killed_operator_is_told_apart_by_an_intent_without_an_outcome(
-    tmp_path: Path, moment: str
-) -> None:
+def test_a_killed_operator_leaves_an_intent_without_an_outcome(tmp_path: Path, moment: str) -> None:
     board = dibs.open(tmp_path / "board", create=True)
     claims = {}
     for ident in ("one", "two", "three"):
         board.add(ident)
         claims[ident] = board.claim(ident, owner="web-3", ttl=600)
-    program = [sys.executable, "-c", ACTING, str(board.path), moment, *claims]
+    program = [sys.executable, "-c", ACTING, str(board.location.where), moment, *claims]
     with subprocess.Popen(
         program, env=environment(tmp_path), stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
         assert [process.stdout.readline().strip() for _ in range(2)] == ["done", "now"]
         process.send_signal(signal.SIGKILL)
-    told = {
-        ident: [event.verb for event in board.history(ident) if event.by == "ada@desk"]
+    verbs = {
+        ident: [event.verb for event in board.log.of(ident) if event.by == "ada@desk"]
         for ident in claims
     }
-    assert told == {"one": ["force-release"], "two": [INTENT], "three": []}
+    assert verbs == {"one": ["force-release"], "two": [INTENT], "three": []}
     states = {ident: board.find(ident)[0].state for ident in claims}
     two = "claimed" if moment == "before" else "available"
     assert states == {"one": "available", "two": two, "three": "claimed"}
-    (intent,) = [event for event in board.history("two") if event.verb == INTENT]
+    (intent,) = [event for event in board.log.of("two") if event.verb == INTENT]
     assert claims["two"] is not None
     assert intent.src == claims["two"].task.name
     assert intent.dst == "two.f1.available"

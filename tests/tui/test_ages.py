@@ -1,4 +1,4 @@
-"""Ages are short, coarser the older they are, and say themselves when they change."""
+"""Ages are short, coarser the older they are, and known to change at a given time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dibs_tui.ages import clock, many, rate, short, step, when
+from dibs_tui.text.ages import clock, many, rate, short, step, when
+
+pytestmark = pytest.mark.fast("dibs_tui.text")
 
 SIZES = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 ABSURD = [math.nan, math.inf, -math.inf, 1e300, -1e300, 1e18 * 1e9]
@@ -26,7 +28,7 @@ def _in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-def told(text: str) -> int:
+def seconds_of(text: str) -> int:
     """The seconds that a short age stands for."""
     parts = re.findall(r"(\d+)([smhd]?)", text)
     return sum(int(n) * SIZES[unit or "m"] for n, unit in parts)
@@ -59,19 +61,19 @@ def told(text: str) -> int:
         (math.nan, ""),
     ],
 )
-def test_an_age_is_told_in_few_cells(seconds: float | None, text: str) -> None:
+def test_an_age_takes_few_cells(seconds: float | None, text: str) -> None:
     assert short(seconds) == text
 
 
 @given(st.floats(allow_nan=False), st.floats(allow_nan=False))
-def test_an_older_thing_never_looks_younger(one: float, other: float) -> None:
+def test_an_older_age_never_looks_younger(one: float, other: float) -> None:
     young, old = sorted((one, other))
-    assert told(short(young)) <= told(short(old))
+    assert seconds_of(short(young)) <= seconds_of(short(old))
     assert len(short(old)) <= 5
 
 
 @given(st.floats(-100, 2e9))
-def test_an_age_changes_when_it_says_and_not_before(seconds: float) -> None:
+def test_an_age_changes_after_its_step_and_not_before(seconds: float) -> None:
     left = step(seconds)
     if math.isfinite(left):
         assert left > 0
@@ -81,20 +83,20 @@ def test_an_age_changes_when_it_says_and_not_before(seconds: float) -> None:
         assert short(seconds) == short(seconds + 1e9)
 
 
-def test_what_has_no_age_never_changes() -> None:
+def test_an_unknown_age_never_changes() -> None:
     assert step(None) == step(math.nan) == step(math.inf) == math.inf
 
 
 @pytest.mark.usefixtures("_in_utc")
-def test_a_moment_is_told_in_local_time() -> None:
+def test_a_time_is_shown_in_local_time() -> None:
     assert clock(1_700_000_000) == clock(1_700_000_000 * 10**9) == "22:13:20"
     assert when(1_700_000_000.9) == "2023-11-14 22:13:20"
 
 
 @pytest.mark.parametrize("at", ABSURD)
-def test_an_absurd_moment_is_told_as_unknown(at: float) -> None:
+def test_an_absurd_time_is_shown_as_unknown(at: float) -> None:
     assert clock(at) == "--:--:--"
-    assert when(at) == "no known time"
+    assert when(at) == "unknown time"
 
 
 @pytest.mark.parametrize(
@@ -113,16 +115,16 @@ def test_an_absurd_moment_is_told_as_unknown(at: float) -> None:
         (-3, "0/min"),
     ],
 )
-def test_a_rate_is_told_in_few_cells(per_minute: float, text: str) -> None:
+def test_a_rate_takes_few_cells(per_minute: float, text: str) -> None:
     assert rate(per_minute) == text
     assert len(text) <= 8
 
 
 @pytest.mark.parametrize(
-    ("count", "told"),
+    ("count", "text"),
     [(0, "0"), (9999, "9,999"), (10_000, "10.0k"), (12_449, "12.4k"), (99_960, "100k"),
      (999_499, "999k"), (999_500, "1.0M"), (10**8, "100M"), (10**10, "999M")],
 )  # fmt: skip
-def test_a_count_takes_five_cells_at_most(count: int, told: str) -> None:
-    assert many(count) == told
-    assert len(told) <= 5
+def test_a_count_takes_five_cells_at_most(count: int, text: str) -> None:
+    assert many(count) == text
+    assert len(text) <= 5

@@ -1,4 +1,4 @@
-"""The small dialogs in which a table's columns are chosen: told apart without any colour."""
+"""The dialogs that choose a table's columns: readable without colour."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from textual.widgets import OptionList
 
 import dibs
 from dibs_tui.app import DibsApp
-from dibs_tui.config import Config
 from dibs_tui.screens.choose import ChooseColumns
+from dibs_tui.settings.config import Config
 from tests.tui.dialogs import without_waiting
 from tests.tui.live import drive, text_of, until
 
+pytestmark = pytest.mark.fast("dibs_tui.screens")
 
-def test_shown_and_hidden_columns_differ_by_a_sign_and_move_and_turn_with_keys(
+
+def test_shown_and_hidden_columns_have_different_signs_and_keys_move_and_toggle_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without_waiting(monkeypatch, tmp_path)
@@ -24,7 +26,7 @@ def test_shown_and_hidden_columns_differ_by_a_sign_and_move_and_turn_with_keys(
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         assert app.board_screen is not None
-        table = app.board_screen.tables["available"]
+        table = app.board_screen.body.tables["available"]
         await pilot.press("2", "c")
         await until(pilot, lambda: isinstance(app.screen, ChooseColumns))
         assert list(table.columns) == ["id", "priority", "waiting", "tries"]

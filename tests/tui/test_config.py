@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -12,8 +13,10 @@ from typing import NamedTuple
 import pytest
 
 import dibs
-from dibs_tui import config, keymap
-from dibs_tui.config import BadConfig, Config
+from dibs_tui.settings import config, keymap
+from dibs_tui.settings.config import BadConfig, Config
+
+pytestmark = pytest.mark.fast("dibs_tui.settings")
 
 
 class Home:
@@ -31,7 +34,7 @@ class Home:
         return config.load(flags, self.environ)
 
     def refusal(self, **flags: object) -> str:
-        """The one line that says why nothing was loaded."""
+        """The one-line error that says why nothing was loaded."""
         with pytest.raises(BadConfig) as caught:
             self.load(**flags)
         assert caught.value.exit_code == 2
@@ -45,43 +48,46 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path)
 
 
-def test_without_any_wish_everything_is_as_by_default(home: Home) -> None:
+def test_without_settings_everything_has_its_default(home: Home) -> None:
     found, sources = home.load(theme=None)
     assert found == Config()
     assert set(sources.values()) == {"default"}
 
 
-def test_a_flag_goes_before_the_environment_before_the_file_before_the_default(home: Home) -> None:
+def test_a_flag_overrides_the_environment_which_overrides_the_file(home: Home) -> None:
     assert home.load()[0].theme == "dibs-dark"
     home.write('theme = "dibs-light"\nread_only = true')
-    assert home.load()[0][:3] == ("dibs-light", True, True)
+    assert home.load()[0][:4] == ("dibs-light", True, "auto", True)
     home.environ |= {"DIBS_THEME": "dibs-contrast", "DIBS_READ_ONLY": "0", "NO_COLOR": "1"}
     found, sources = home.load()
-    assert found[:3] == ("dibs-contrast", False, False)
+    assert found[:4] == ("dibs-contrast", False, "auto", False)
     assert (sources["theme"], sources["colour"]) == ("$DIBS_THEME", "$NO_COLOR")
     found, sources = home.load(theme="auto", read_only=True)
-    assert found[:3] == ("auto", False, True)
+    assert found[:4] == ("auto", False, "auto", True)
     assert (sources["theme"], sources["read_only"]) == ("--theme", "--read-only")
 
 
-def test_the_file_may_set_everything(home: Home) -> None:
+def test_the_file_can_set_everything(home: Home) -> None:
     home.write(
-        'theme = "dibs-colourblind"\ncolour = false\nread_only = true\nbell = false\n'
-        'notify = "osc9"\nalert_command = ["notify-send", "dibs"]\nalert_every = "1m"\npoll = 0.5\n'
+        'theme = "dibs-colourblind"\ncolour = false\nglyphs = "ascii"\nread_only = true\n'
+        'bell = false\nnotify = "osc9"\nalert_command = ["notify-send", "dibs"]\n'
+        'alert_every = "1m"\npoll = 0.5\n'
+        'evidence_command = ["squeue", "-j", "{metadata}"]\n'
         'still = 0\nwaiting_too_long = "2h"\nfailing_again = 2\nbulk_limit = 10\nmouse = false\n'
-        "[rights]\nforce_release = false\npark = true\n"
+        "[rights]\nforce_release = false\npark = true\nprioritise = true\n"
         '[keys]\nquit = "f4"\nrefresh = ["ctrl+r", "r"]\n'
     )
     found, sources = home.load()
     assert found == Config(
-        "dibs-colourblind", False, True, False, "osc9", ("notify-send", "dibs"), 60, 0.5, 0,
-        7200, 2, 10, False, {"force_release": False, "park": True},
+        "dibs-colourblind", False, "ascii", True, False, "osc9", ("notify-send", "dibs"),
+        ("squeue", "-j", "{metadata}"), 60, 0.5, 0, 7200, 2, 10, False,
+        {"force_release": False, "park": True, "prioritize": True},
         {"quit": ("f4",), "refresh": ("ctrl+r", "r")},
     )  # fmt: skip
     assert set(sources.values()) == {"config.toml"}
 
 
-def test_the_file_lies_where_xdg_says_unless_that_is_relative(tmp_path: Path) -> None:
+def test_the_file_is_where_xdg_says_unless_that_is_relative(tmp_path: Path) -> None:
     environ = {"HOME": "/home/me", "XDG_CONFIG_HOME": str(tmp_path)}
     assert config.path(environ) == f"{tmp_path}/dibs/config.toml"
     environ["XDG_CONFIG_HOME"] = "here"
@@ -91,17 +97,17 @@ def test_the_file_lies_where_xdg_says_unless_that_is_relative(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ('theme = "dibs-drak"', 'theme must be "dibs-dark" or'),
-        ('themes = "auto"', "there is no setting 'themes'; write theme"),
-        ("zzz = 1", "there are theme, colour"),
-        ("read_only = 1", "read_only must be true or false, not 1"),
+        ('theme = "dibs-drak"', 'theme must be "dibs-dark", "dibs-light", '),
+        ('themes = "auto"', "there is no setting 'themes'; did you mean theme?"),
+        ("zzz = 1", "use one of theme, colour"),
+        ("read_only = 1", "read_only must be true or false, got 1"),
         ("poll = 0.1", "poll must be 0.2 to 60 seconds"),
         ("poll = nan", "poll must be"),
         ("poll = true", "poll must be"),
         ('waiting_too_long = "soon"', "waiting_too_long must be"),
         ("failing_again = 2.5", "a whole number, 1 to"),
         ("bulk_limit = true", "a whole number, 1 to"),
-        ('notify = "OSC9"', '"off" or "osc9" or "osc777"'),
+        ('notify = "OSC9"', '"off", "osc9" or "osc777"'),
         ('alert_command = "ls -l"', 'a list of strings, such as ["notify-send", "dibs"]'),
         ('alert_command = ["ls", 1]', "a list of strings"),
         ("[rights]\nforce-release = false", "a table of true or false for force_release, requeue"),
@@ -111,34 +117,66 @@ def test_the_file_lies_where_xdg_says_unless_that_is_relative(tmp_path: Path) ->
         ("[keys]\nquit = 1", "a table of commands"),
         ("[keys]\nquit = []", "a table of commands"),
         ("[keys]\na.b = 'x'", "a table of commands"),
-        ("theme = ", "mend or remove it"),
-        (b"\xff\xfe", "mend or remove it"),
-        (b"x = " + b"[" * 30_000, "mend or remove it"),
+        ("theme = ", "correct or remove it"),
+        (b"\xff\xfe", "correct or remove it"),
+        (b"x = " + b"[" * 30_000, "correct or remove it"),
         (b"#" * 70_000, "larger than 65536 bytes"),
         (f'theme = "{"x" * 5000}"', "…"),
         ('theme = "\\u001b[2J"', "\\x1b"),
     ],
 )
-def test_what_is_wrong_in_the_file_is_told_in_one_line(
-    home: Home, text: str | bytes, wanted: str
-) -> None:
+def test_an_error_in_the_file_is_one_line(home: Home, text: str | bytes, wanted: str) -> None:
     home.write(text)
     refusal = home.refusal()
-    assert refusal.startswith(f"{home.file}: ")
+    assert re.match(f"{re.escape(str(home.file))}( line [12])?: ", refusal)
     assert wanted in refusal
     assert len(refusal) < 500
 
 
-def test_a_wrong_wish_from_elsewhere_names_its_place(home: Home) -> None:
+def test_an_invalid_setting_is_reported_with_its_line(home: Home) -> None:
+    home.write("rights = 1")
+    assert home.refusal().startswith(f"{home.file} line 1: rights must be a table")
+    home.write("# seconds\nalert_every = 0\n")
+    assert home.refusal().endswith(
+        'config.toml line 2: alert_every must be 1 to 86400 seconds, or a time such as "5s", got 0'
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('poll = 5\n\n[rights]\npark = "no"\n', 4),
+        ("[rights]\nundo = true\nrequeue = false\nparks = true\npark = false\n", 4),
+        ('[keys]\npark = "f6"\n[rights]\nundo = true\npark = 1\n', 5),
+        ('[rights]\npark = true\n[keys]\nquit = "f4"\npark = []\n', 5),
+        ("[keys]\nquit = 'x'\na.b = 'x'\n", 3),
+        ('[keys]\npark = "f6"\n[keys.quit]\nx = "y"\n', 3),
+        ("poll = 5\nrights = {undo = true, park = 0}\n", 2),
+        ("poll = 5\nrights.park = 0\n", 2),
+    ],
+)
+def test_an_invalid_entry_of_a_table_is_reported_with_its_own_line(
+    home: Home, text: str, line: int
+) -> None:
+    home.write(text)
+    assert home.refusal().startswith(f"{home.file} line {line}: ")
+
+
+def test_a_setting_is_not_confused_with_an_entry_of_a_table_before_it(home: Home) -> None:
+    home.write('[keys]\nnotify = "f6"\n[notify]\nx = 1\n')
+    assert home.refusal().startswith(f"{home.file} line 3: notify must be")
+
+
+def test_an_invalid_setting_from_elsewhere_names_its_source(home: Home) -> None:
     assert home.refusal(poll=100).startswith("--poll: poll must be")
     home.environ["DIBS_READ_ONLY"] = "maybe"
-    assert home.refusal() == "$DIBS_READ_ONLY: read_only must be true or false, not 'maybe'"
+    assert home.refusal() == "$DIBS_READ_ONLY: read_only must be true or false, got 'maybe'"
     home.environ["DIBS_THEME"] = "pink"
     assert home.refusal().startswith("$DIBS_THEME: theme must be")
 
 
 @pytest.mark.parametrize("kind", ["fifo", "folder", "itself"])
-def test_a_foul_file_is_told_and_never_waited_for(home: Home, kind: str) -> None:
+def test_an_unreadable_file_is_reported_and_never_waited_for(home: Home, kind: str) -> None:
     home.file.parent.mkdir(parents=True)
     match kind:
         case "fifo":
@@ -150,19 +188,19 @@ def test_a_foul_file_is_told_and_never_waited_for(home: Home, kind: str) -> None
     assert "remove it" in home.refusal()
 
 
-def test_a_link_to_ones_own_file_is_followed(home: Home, tmp_path: Path) -> None:
+def test_a_link_to_the_users_own_file_is_followed(home: Home, tmp_path: Path) -> None:
     (tmp_path / "dotfiles").write_text("bell = false")
     home.file.parent.mkdir(parents=True)
     home.file.symlink_to(tmp_path / "dotfiles")
     assert not home.load()[0].bell
 
 
-def test_a_bad_setting_is_bad_input_for_the_command_line(home: Home) -> None:
+def test_an_invalid_setting_is_a_usage_error(home: Home) -> None:
     with pytest.raises(dibs.BadName):
         home.load(theme="pink")
 
 
-def test_every_value_is_described_as_the_file_would_have_it(home: Home) -> None:
+def test_every_value_is_described_as_in_the_file(home: Home) -> None:
     home.write('poll = 5\nalert_command = ["a", "b c"]\n[keys]\nquit = "f4"')
     rows = config.described(*home.load())
     assert ("poll", "5", "config.toml") in rows
@@ -173,7 +211,7 @@ def test_every_value_is_described_as_the_file_would_have_it(home: Home) -> None:
     assert again[0] == Config(poll=5, alert_command=("a", "b c"), keys={"quit": ("f4",)})
 
 
-def test_the_documented_defaults_can_be_written_down_and_read_again(home: Home) -> None:
+def test_the_documented_defaults_can_be_written_and_read_back(home: Home) -> None:
     rows = config.described(Config(), dict.fromkeys(Config._fields, "default"))
     home.write("\n".join(f"{key} = {value}" for key, value, _ in rows))
     assert tomllib.loads(home.file.read_text())["waiting_too_long"] == 900
@@ -181,7 +219,7 @@ def test_the_documented_defaults_can_be_written_down_and_read_again(home: Home) 
 
 
 class Some(NamedTuple):
-    """A command as the registry has it."""
+    """A stand-in for a command of the registry."""
 
     id: str
     keys: tuple[str, ...]
@@ -197,7 +235,7 @@ COMMANDS = [
 ]
 
 
-def test_good_keys_come_as_textual_spells_them() -> None:
+def test_valid_keys_are_spelled_as_in_textual() -> None:
     keys = {"quit": ["Q", "f4"], "refresh": ["ctrl+alt+x", ","]}
     wanted = {"quit": ("Q", "f4"), "refresh": ("alt+ctrl+x", "comma")}
     assert keymap.check(keys, COMMANDS) == wanted
@@ -214,17 +252,17 @@ def test_two_commands_may_swap_their_keys() -> None:
 @pytest.mark.parametrize(
     ("keys", "wanted"),
     [
-        ({"qiut": ["x"]}, "there is no command 'qiut'; write quit"),
-        ({"zzz": ["x"]}, "there are quit, help"),
-        ({"quit": ["pagedwon"]}, "'pagedwon' is no key; write \"pagedown\""),
-        ({"quit": ["Ctrl+X"]}, 'write "ctrl+x"'),
-        ({"quit": ["esc"]}, 'write "escape"'),
-        ({"quit": ["ctrl+"]}, "is no key"),
-        ({"quit": [""]}, "is no key"),
-        ({"quit": ["xy"]}, 'write such as "x"'),
-        ({"quit": ["\x1b"]}, "'\\x1b' is no key"),
-        ({"quit": ["shift+x"]}, "'shift+x' never arrives; write 'X'"),
-        ({"quit": ["ctrl+X"]}, "'ctrl+X' never arrives; write 'ctrl+x'"),
+        ({"qiut": ["x"]}, "there is no command 'qiut'; did you mean quit?"),
+        ({"zzz": ["x"]}, "use one of quit, help"),
+        ({"quit": ["pagedwon"]}, "'pagedwon' is not a key; did you mean \"pagedown\"?"),
+        ({"quit": ["Ctrl+X"]}, 'did you mean "ctrl+x"?'),
+        ({"quit": ["esc"]}, 'did you mean "escape"?'),
+        ({"quit": ["ctrl+"]}, "is not a key"),
+        ({"quit": [""]}, "is not a key"),
+        ({"quit": ["xy"]}, 'keys are written like "x"'),
+        ({"quit": ["\x1b"]}, "'\\x1b' is not a key"),
+        ({"quit": ["shift+x"]}, "terminals never send 'shift+x'; write 'X'"),
+        ({"quit": ["ctrl+X"]}, "terminals never send 'ctrl+X'; write 'ctrl+x'"),
         ({"quit": ["ctrl+shift+x"]}, "write 'ctrl+x'"),
         ({"quit": ["return"]}, 'called "enter"'),
         ({"quit": ["?"]}, "quit cannot have 'question_mark': help has it"),
@@ -234,12 +272,12 @@ def test_two_commands_may_swap_their_keys() -> None:
         ({"quit": ["ctrl+b"]}, "tmux"),
         ({"quit": ["ctrl+i"]}, "tab"),
         ({"quit": ["f11"]}, "terminal windows"),
-        ({"requeue": ["enter"]}, "never starts what destroys"),
-        ({"requeue": ["ctrl+d"]}, "hands scroll with it"),
+        ({"requeue": ["enter"]}, "too easily pressed for an act"),
+        ({"requeue": ["ctrl+d"]}, "vim users scroll with it"),
         ({"requeue": ["x"]}, "capital letter"),
     ],
 )
-def test_a_bad_key_is_told_in_one_line(keys: dict[str, list[str]], wanted: str) -> None:
+def test_an_invalid_key_is_reported_in_one_line(keys: dict[str, list[str]], wanted: str) -> None:
     with pytest.raises(BadConfig) as caught:
         keymap.check(keys, COMMANDS)
     text = str(caught.value)
@@ -248,9 +286,9 @@ def test_a_bad_key_is_told_in_one_line(keys: dict[str, list[str]], wanted: str) 
     assert text.isprintable()
 
 
-def test_settings_cost_no_import_of_a_screen() -> None:
+def test_settings_import_no_screen() -> None:
     code = (
-        "import sys; from dibs_tui import config, keymap, memory; config.load({}); "
+        "import sys; from dibs_tui.settings import config, keymap, memory; config.load({}); "
         "memory.load(''); print({m.split('.')[0] for m in sys.modules} & {'textual', 'rich'})"
     )
     root = Path(__file__).parents[2]

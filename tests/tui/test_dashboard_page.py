@@ -1,12 +1,16 @@
-"""The dashboard's page tells of every key and every setting that there is, and of no other."""
+"""The dashboard's manual lists every key and every setting that exists, and no other."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-from dibs_tui.commands import COMMANDS, GROUPS, spelled
-from dibs_tui.config import Config
+import pytest
+
+from dibs_tui.command_line import show_board
+from dibs_tui.model.commands import COMMANDS, GROUPS, spelled
+from dibs_tui.settings.config import Config
+from dibs_tui.settings.themes import THEMES
 
 PAGE = Path(__file__).parents[2] / "tui" / "DASHBOARD.md"
 
@@ -22,6 +26,14 @@ def test_the_table_of_keys_is_the_registry() -> None:
     assert "\n".join(lines) in PAGE.read_text()
 
 
-def test_every_setting_is_told_with_its_default() -> None:
-    told = set(re.findall(r"^\| `([a-z_]+)` \|", PAGE.read_text(), re.MULTILINE))
-    assert told == set(Config._fields) - {"colour", "keys"}
+def test_every_setting_is_listed_with_its_default() -> None:
+    listed = set(re.findall(r"^\| `([a-z_]+)` \|", PAGE.read_text(), re.MULTILINE))
+    assert listed == set(Config._fields) - {"colour", "keys"}
+
+
+def test_every_theme_is_in_the_help_and_in_the_manual(capsys: pytest.CaptureFixture[str]) -> None:
+    assert show_board(["--help"]) == 0
+    shown, page = capsys.readouterr().out, PAGE.read_text()
+    for name in (*(theme.name for theme in THEMES), "auto"):
+        assert re.search(rf"\b{name}\b", shown)
+        assert f"`{name}`" in page

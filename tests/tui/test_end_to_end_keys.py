@@ -1,4 +1,4 @@
-"""Every key in every view of the real dashboard: it does what it says, and nothing ends it."""
+"""Every key in every view of the real dashboard does what it says, and none ends it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UP, DOWN, PAGE_UP, PAGE_DOWN, HOME, END, ESC, ENTER = (
 )  # fmt: skip
 MOVES = (UP, DOWN, PAGE_UP, PAGE_DOWN, HOME, END, "\t", "\x1b[Z")
 QUIET_KEYS = (*MOVES, *"jkgGonNv* IIwwyiippmm", "\x05", "\x05", "\x12")
-"""Keys that open nothing, each as often as leaves everything as it was."""
+"""Keys that open nothing, each pressed so often that the state is unchanged afterwards."""
 OPENING_KEYS = (*":?sctXRPMDFu", ENTER)
 
 
@@ -39,8 +39,8 @@ def one_of_everything(path: Path) -> None:
     (path / "odd name").touch()
 
 
-def silent(path: Path, ident: str) -> None:
-    """Wait until a claim is stale, so that a dashboard whose last view was another opens there."""
+def wait_until_stale(path: Path, ident: str) -> None:
+    """Wait until a claim is stale, so that the dashboard opens the stale claims."""
     board, end = dibs.open(path), time.monotonic() + PATIENCE
     while {entry.state for entry in board.entries() if entry.id == ident} != {"stale"}:
         assert time.monotonic() < end
@@ -48,7 +48,9 @@ def silent(path: Path, ident: str) -> None:
 
 
 @pytest.mark.parametrize(("filled", "opened"), [(False, "8"), (True, "4")])
-def test_no_key_ends_it_in_any_view(path: Path, tmp_path: Path, filled: bool, opened: str) -> None:
+def test_no_key_ends_the_dashboard_in_any_view(
+    path: Path, tmp_path: Path, filled: bool, opened: str
+) -> None:
     if filled:
         one_of_everything(path)
     with terminal(tmp_path, path, columns=100, rows=30) as shown:
@@ -59,11 +61,11 @@ def test_no_key_ends_it_in_any_view(path: Path, tmp_path: Path, filled: bool, op
             shown.settle(0.1)
             for key in OPENING_KEYS if view in opened else ():
                 shown.press(key, ESC)
-            shown.shows("Enter inspect")
+            shown.shows("Enter inspect" if filled else "q quit")
         assert shown.leaves_by_q() == 0, shown.text
 
 
-def test_a_list_longer_than_the_window_moves_under_the_cursor(path: Path, tmp_path: Path) -> None:
+def test_a_list_longer_than_the_window_scrolls_under_the_cursor(path: Path, tmp_path: Path) -> None:
     board = dibs.open(path)
     for n in range(100):
         board.add(f"task-{n:02}")
@@ -75,18 +77,18 @@ def test_a_list_longer_than_the_window_moves_under_the_cursor(path: Path, tmp_pa
             (END,): "task-99",
             (UP,): "task-98",
             (HOME,): "task-00",
-            (PAGE_DOWN, PAGE_DOWN, PAGE_UP, DOWN): "task-16",
+            (PAGE_DOWN, PAGE_DOWN, PAGE_UP, DOWN): "task-18",
             ("G", "k"): "task-98",
             ("g", "j", "j", "j"): "task-03",
         }.items():
             shown.press(*keys, ENTER)
-            shown.shows("1 overview", f"○ available {ident}")
+            shown.shows("1 overview", f"○ {ident} ")
             shown.press(ESC)
             shown.lacks("1 overview")
             assert ident in shown.text
 
 
-def test_keys_of_one_burst_act_in_their_order_and_the_cursor_stays_in_sight(
+def test_keys_of_one_burst_act_in_order_and_the_cursor_stays_visible(
     path: Path, tmp_path: Path
 ) -> None:
     board = dibs.open(path)
@@ -95,25 +97,25 @@ def test_keys_of_one_burst_act_in_their_order_and_the_cursor_stays_in_sight(
     with terminal(tmp_path, path, columns=80, rows=24) as shown:
         shown.shows("● live")
         shown.send("2" + "j" * 40 + "kk" + " ")
-        shown.shows("▌○ task-38", "1 marked")
+        shown.shows("■○ task-38", "1 marked")
         shown.send("/id=task-07\r")
         shown.shows("1 of 100 match", "task-07")
 
 
-def test_the_pane_shows_the_task_under_the_cursor_however_it_came_there(
+def test_the_pane_shows_the_task_under_the_cursor_however_the_cursor_got_there(
     path: Path, tmp_path: Path
 ) -> None:
     one_of_everything(path)
-    silent(path, "task-1")
+    wait_until_stale(path, "task-1")
     with terminal(tmp_path, path, columns=120, rows=24) as shown:
-        shown.shows("● live", "▲ 1 stale")
+        shown.shows("● live", "stale 1")
         shown.press("2", "i")
-        shown.shows("inspect · task-0")
+        shown.shows("▏ ○ task-0")
         shown.press("6")
-        shown.shows("inspect · task-2")
+        shown.shows("▏ ✓ task-2")
         shown.press("5")
-        shown.shows("inspect · task-3")
+        shown.shows("▏ ✗ task-3")
         shown.send("q")
         shown.leaves()
     with terminal(tmp_path, path, columns=120, rows=24) as shown:
-        shown.shows("4 ▲ stale 1", "inspect · task-1")  # it opens where something is stale
+        shown.shows("4 ▲ stale 1", "▏ ▲ task-1")  # it opens with the stale claims

@@ -1,4 +1,4 @@
-"""The head calls a board live only as long as looks at it succeed, whatever keeps them from it."""
+"""The head says live only while looks at the board succeed."""
 
 from __future__ import annotations
 
@@ -14,56 +14,60 @@ import pytest
 from textual.pilot import Pilot
 
 import dibs
+from dibs.files.reader_thread import ReaderThread
+from dibs.model.health import Health, Trouble
 from dibs_tui.app import DibsApp
-from dibs_tui.model.seen import Status
-from dibs_tui.reader import Reader
-from dibs_tui.widgets.head import Head
+from dibs_tui.screens.board_frame import mode_of
 from tests.patience import PATIENCE
-from tests.tui.listed import still
 from tests.tui.live import drive, filled, text_of, until
 from tests.tui.terminal import terminal
-from tests.tui.test_head import Room
 from tests.tui.troubled import three_tasks
 
 
-def mode(status: Status) -> str:
-    """The head's first line."""
-
-    async def run() -> str:
-        app = Room(still())
-        async with app.run_test(size=(120, 3)) as pilot:
-            app.query_one(Head).tell(status)
-            await pilot.pause()
-            return app.screen._compositor.render_strips()[0].text
-
-    return asyncio.run(run())
+def mode(health: Health) -> str:
+    """How the title says that the board is seen."""
+    return mode_of(health, time.monotonic())[0]
 
 
 @pytest.mark.parametrize(("age", "live"), [(0.0, True), (1.0, True), (30.0, False)])
 def test_live_is_shown_only_while_looks_succeed(age: float, live: bool) -> None:
-    line = mode(Status(fresh=time.monotonic() - age, live=True))
-    assert ("● live" in line) is live
-    assert ("… waiting 30s" in line) is not live
+    words = mode(Health(fresh=time.monotonic() - age, live=True))
+    assert (words == "● live") is live
+    assert (words == "… waiting 30s") is not live
 
 
-def test_live_is_not_shown_while_the_disk_owes_an_answer() -> None:
+def test_live_is_not_shown_while_the_disk_does_not_answer() -> None:
     now = time.monotonic()
-    line = mode(Status(fresh=now - 4.5, busy=now - 4, live=True))
-    assert "● live" not in line
-    assert "… waiting 4s" in line
+    assert mode(Health(fresh=now - 4.5, busy=now - 4, live=True)) == "… waiting 4s"
+
+
+def test_a_disk_in_trouble_shows_only_its_trouble() -> None:
+    assert mode(Health(time.monotonic(), trouble=Trouble.FAILED, traits=("sshfs",))) == "✗ failed"
+
+
+def test_a_board_that_was_never_read_shows_nothing_that_is_not_known(tmp_path: Path) -> None:
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: "missing" in text_of(app))
+        for word in ("read-write", "stale 0", "done 0", "0/min", "queue empty"):
+            assert word not in text_of(app)
+        await asyncio.to_thread(dibs.open, tmp_path / "later", create=True)
+        await until(pilot, lambda: "stale 0" in text_of(app))
+        assert "queue empty" in text_of(app)
+
+    drive(tmp_path / "later", steps)
 
 
 @contextmanager
 def stuck(patch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No pass of the reader comes to its end: its next look gets no answer."""
-    before, asked, answer = Reader._which, Event(), Event()
+    """Let no pass of the watch finish: its next look gets no answer."""
+    before, asked, answer = ReaderThread._which, Event(), Event()
 
-    def which(reader: Reader) -> tuple[object, object]:
+    def which(thread: ReaderThread) -> tuple[object, object]:
         asked.set()
         answer.wait()
-        return before(reader)
+        return before(thread)
 
-    patch.setattr(Reader, "_which", which)
+    patch.setattr(ReaderThread, "_which", which)
     assert asked.wait(PATIENCE)
     try:
         yield
@@ -71,7 +75,7 @@ def stuck(patch: pytest.MonkeyPatch) -> Iterator[None]:
         answer.set()
 
 
-def test_a_board_that_goes_while_the_reader_is_stuck_is_not_called_live(
+def test_a_board_that_vanishes_while_the_reader_is_stuck_is_not_called_live(
     path: Path, board: dibs.Board, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filled(board, 3)
@@ -87,7 +91,7 @@ def test_a_board_that_goes_while_the_reader_is_stuck_is_not_called_live(
     drive(path, steps)
 
 
-def test_a_missing_board_is_noticed_within_a_few_times_what_the_first_frame_took(
+def test_a_missing_board_is_noticed_within_a_few_times_the_first_frames_time(
     tmp_path: Path,
 ) -> None:
     path = three_tasks(tmp_path)

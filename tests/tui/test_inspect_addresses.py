@@ -1,4 +1,4 @@
-"""The address that `o` opens: the first one, and nothing that a browser should not be given."""
+"""The address that `o` opens: the first one, and nothing that is unsafe in a browser."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import json
 
 import pytest
 
-from dibs_tui.addresses import address_in
+from dibs_tui.text.addresses import address_in
 from tests.tui.hostile import CASES, forbidden
+
+pytestmark = pytest.mark.fast("dibs_tui.text")
 
 FOUND = {
     "see https://a.example/x, then http://b.example": "https://a.example/x",
@@ -36,17 +38,17 @@ NONE = (
 
 
 @pytest.mark.parametrize("metadata", FOUND)
-def test_the_first_address_is_found_without_the_sentence_around_it(metadata: str) -> None:
+def test_the_first_address_is_found_without_the_text_around_it(metadata: str) -> None:
     assert address_in(metadata) == FOUND[metadata]
 
 
 @pytest.mark.parametrize("metadata", NONE)
-def test_what_is_no_plain_http_address_is_not_opened(metadata: str) -> None:
+def test_only_plain_http_addresses_are_opened(metadata: str) -> None:
     assert address_in(metadata) == ""
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_no_address_holds_anything_hidden(name: str) -> None:
+def test_no_address_contains_hidden_characters(name: str) -> None:
     text = f"http://a.example/{CASES[name]}"[:1024]
     for metadata in (text, json.dumps({"url": text})):
         assert not forbidden(address_in(metadata))

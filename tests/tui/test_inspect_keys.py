@@ -1,4 +1,4 @@
-"""Keys over the full view of a task: acts on exactly it, help, and none that is swallowed."""
+"""Keys in the full view of a task: acts on exactly that task, help, and no swallowed keys."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dibs.Board:
     return dibs.open(tmp_path / "board", create=True)
 
 
-def test_x_over_the_full_view_releases_the_task_that_it_shows(board: dibs.Board) -> None:
+def test_x_in_the_full_view_releases_the_task_shown(board: dibs.Board) -> None:
     for ident in ("task-1", "task-2"):
         claimed(board, ident, owner="web-3", ttl=1)
 
@@ -31,25 +31,23 @@ def test_x_over_the_full_view_releases_the_task_that_it_shows(board: dibs.Board)
         await until(pilot, lambda: len(app.model.stale) == 2)
         await opened(app, pilot, "task-2")
         await pilot.press("X")
-        await until(pilot, lambda: "Force-release task-2?" in text_of(app))
+        await until(pilot, lambda: "Force-release task-2" in text_of(app))
         await asked(app, pilot, "y — ")
         await pilot.press("y")
         await until(pilot, lambda: state(board, "task-2") == "available")
         await until(pilot, lambda: isinstance(app.screen, InspectScreen))
-        await until(pilot, lambda: "gone: task-2" in text_of(app))
+        await until(pilot, lambda: "GONE" in text_of(app))
         await pilot.press("X")
-        await until(pilot, lambda: "this name is gone" in text_of(app))
+        await until(pilot, lambda: "has changed or is gone" in text_of(app))
         await pilot.press("u")
         await until(pilot, lambda: "cannot undo" in text_of(app))
 
-    drive(Path(board.path), steps)
+    drive(Path(board.location.where), steps)
     assert state(board, "task-1") == "claimed"
 
 
-@pytest.mark.parametrize(("key", "title"), [("P", "Park task-1?"), ("plus", "Raise task-1?")])
-def test_other_acts_are_on_the_task_that_is_shown_as_well(
-    board: dibs.Board, key: str, title: str
-) -> None:
+@pytest.mark.parametrize(("key", "title"), [("P", "Park task-1"), ("plus", "Priority of task-1")])
+def test_other_acts_also_apply_to_the_task_shown(board: dibs.Board, key: str, title: str) -> None:
     board.add("task-0")
     board.add("task-1")
 
@@ -58,10 +56,10 @@ def test_other_acts_are_on_the_task_that_is_shown_as_well(
         await pilot.press(key)
         await until(pilot, lambda: title in text_of(app))
 
-    drive(Path(board.path), steps)
+    drive(Path(board.location.where), steps)
 
 
-def test_a_lock_on_acts_holds_over_the_full_view_too(board: dibs.Board) -> None:
+def test_locked_acts_are_locked_in_the_full_view_too(board: dibs.Board) -> None:
     board.add("task-1")
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
@@ -71,7 +69,7 @@ def test_a_lock_on_acts_holds_over_the_full_view_too(board: dibs.Board) -> None:
         await until(pilot, lambda: "read-only" in text_of(app))
         assert isinstance(app.screen, InspectScreen)
 
-    drive(Path(board.path), steps)
+    drive(Path(board.location.where), steps)
 
 
 def test_the_question_mark_shows_the_keys_and_no_key_is_swallowed(board: dibs.Board) -> None:
@@ -84,13 +82,13 @@ def test_the_question_mark_shows_the_keys_and_no_key_is_swallowed(board: dibs.Bo
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, InspectScreen))
         await pilot.press("asterisk")
-        await until(pilot, lambda: "mark all: not here; Esc leads back" in text_of(app))
+        await until(pilot, lambda: "mark all: not here; Esc returns" in text_of(app))
         assert isinstance(app.screen, InspectScreen)
 
-    drive(Path(board.path), steps, size=(80, 24))
+    drive(Path(board.location.where), steps, size=(80, 24))
 
 
-def test_the_palette_over_the_full_view_acts_on_the_task_that_is_shown(board: dibs.Board) -> None:
+def test_the_palette_in_the_full_view_acts_on_the_task_shown(board: dibs.Board) -> None:
     board.add("task-0")
     board.add("task-1")
 
@@ -103,6 +101,6 @@ def test_the_palette_over_the_full_view_acts_on_the_task_that_is_shown(board: di
         await found
         await until(pilot, lambda: isinstance(app.screen, ActScreen))
         await pilot.pause()
-        await until(pilot, lambda: "Park task-1?" in text_of(app))
+        await until(pilot, lambda: "Park task-1" in text_of(app))
 
-    drive(Path(board.path), steps)
+    drive(Path(board.location.where), steps)

@@ -39,7 +39,7 @@ def test_the_pane_follows_the_cursor_and_reads_only_where_it_rests(
     drive(path, steps, size=(140, 40), remembered=WITH_PANE)
 
 
-def test_the_pane_tells_what_became_of_the_task_under_the_cursor(
+def test_the_pane_shows_what_happened_to_the_task_under_the_cursor(
     path: Path, board: dibs.Board
 ) -> None:
     board.add("task-0")
@@ -58,12 +58,12 @@ def test_without_a_task_the_pane_says_so(path: Path, board: dibs.Board) -> None:
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         pane_of(app).inspect(None)
-        assert "no task" in pane_of(app).text
+        assert "No task" in pane_of(app).text
 
     drive(path, steps, remembered=WITH_PANE)
 
 
-def test_ages_go_on_where_nothing_else_changes(path: Path, board: dibs.Board) -> None:
+def test_ages_are_updated_while_nothing_else_changes(path: Path, board: dibs.Board) -> None:
     claimed(board, "task-0", ttl=50)
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
@@ -81,13 +81,12 @@ def test_ages_go_on_where_nothing_else_changes(path: Path, board: dibs.Board) ->
 
 
 class Counted:
-    """The app's board, with a note of every payload that is read."""
+    """The app's board, which counts the payloads that are read."""
 
     def __init__(self, app: DibsApp) -> None:
-        assert app.reader.board is not None
-        self._board = app.reader.board
+        self._board = app.source.open_board()
         self.payloads: list[str] = []
-        app.reader.board = self  # type: ignore[assignment]
+        app.source.open_board = lambda: self  # type: ignore[assignment, method-assign, return-value]
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._board, name)
@@ -98,7 +97,7 @@ class Counted:
 
 
 class Hanging(Counted):
-    """The same, on a disk that gives no answer until it is told to."""
+    """The same, on a disk that does not answer until the test lets it."""
 
     def __init__(self, app: DibsApp) -> None:
         super().__init__(app)
@@ -110,7 +109,7 @@ class Hanging(Counted):
         return self._board.payload(task, limit)
 
 
-def test_a_disk_that_hangs_never_stops_a_key(path: Path, board: dibs.Board) -> None:
+def test_a_hanging_disk_never_delays_a_key(path: Path, board: dibs.Board) -> None:
     for number in range(4):
         board.add(f"task-{number}", f"payload {number}".encode())
 
@@ -121,14 +120,16 @@ def test_a_disk_that_hangs_never_stops_a_key(path: Path, board: dibs.Board) -> N
             await until(pilot, lambda: bool(disk.payloads))
             await pilot.press("j", "j", "enter")
             await until(pilot, lambda: isinstance(app.screen, InspectScreen))
-            await pilot.press("2")
-            assert "being read" in text_of(app)
+            await pilot.press("3")
+            assert "reading …" in text_of(app)
             assert "task-2" in text_of(app)
             await pilot.press("escape")
             await until(pilot, lambda: app.screen is app.board_screen)
         finally:
             disk.answer.set()
         await until(pilot, lambda: "payload 2" in pane_of(app).text)
-        assert len(disk.payloads) == 3  # what hung, and the last wish of the screen and the pane
+        assert (
+            len(disk.payloads) == 3
+        )  # the hanging read, and the last requests of the screen and the pane
 
     drive(path, steps, size=(140, 40), remembered=WITH_PANE)

@@ -1,4 +1,4 @@
-"""The remembered view: it survives, and whatever is foul about it harms nobody."""
+"""The remembered view: it survives restarts, and an invalid file does no harm."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dibs_tui import memory
-from dibs_tui.memory import Remembered
+from dibs_tui.settings import memory
+from dibs_tui.settings.memory import Remembered
 from tests.core.tools import NOBODY
+
+pytestmark = pytest.mark.fast("dibs_tui.settings")
 
 LEFT = Remembered(
     panel="stale",
@@ -49,7 +51,7 @@ def state(tmp_path: Path) -> State:
     return State(tmp_path / "state")
 
 
-def test_the_view_comes_back_as_it_was_left(state: State) -> None:
+def test_the_view_is_restored(state: State) -> None:
     assert state.load() == Remembered()
     state.save(LEFT)
     assert state.load() == LEFT
@@ -60,7 +62,7 @@ def test_the_view_comes_back_as_it_was_left(state: State) -> None:
     assert state.file.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_each_board_has_its_own_view_and_all_have_one_theme(state: State) -> None:
+def test_each_board_has_its_own_view_and_all_share_one_theme(state: State) -> None:
     state.save(LEFT)
     other = LEFT._replace(panel="done", sort={}, theme="dibs-dark", muted=False)
     state.save(other, "/other")
@@ -69,14 +71,14 @@ def test_each_board_has_its_own_view_and_all_have_one_theme(state: State) -> Non
     assert memory.load("/never/seen", state.environ) == Remembered(theme="dibs-dark")
 
 
-def test_of_a_board_that_goes_with_the_dashboard_only_the_theme_is_kept(state: State) -> None:
+def test_of_a_temporary_board_only_the_theme_is_kept(state: State) -> None:
     state.save(LEFT)
     state.save(LEFT._replace(panel="feed", theme="dibs-contrast"), "")
     assert memory.load("", state.environ) == Remembered(theme="dibs-contrast", muted=True)
     assert state.load() == LEFT._replace(theme="dibs-contrast")
 
 
-def test_the_file_stays_small_and_forgets_the_boards_that_were_left_longest_ago(
+def test_the_file_stays_small_and_forgets_the_oldest_boards(
     state: State,
 ) -> None:
     places = [f"/{n}/{'x' * 2000}" for n in range(60)]
@@ -89,7 +91,7 @@ def test_the_file_stays_small_and_forgets_the_boards_that_were_left_longest_ago(
     assert kept == sorted(kept)
 
 
-def test_what_an_earlier_dibs_remembered_of_all_boards_at_once_is_no_view_of_any(
+def test_an_earlier_format_without_boards_gives_no_view(
     state: State,
 ) -> None:
     state.file.parent.mkdir(parents=True)
@@ -97,7 +99,7 @@ def test_what_an_earlier_dibs_remembered_of_all_boards_at_once_is_no_view_of_any
     assert state.load() == Remembered(theme=LEFT.theme, muted=True)
 
 
-def test_it_lies_where_xdg_says() -> None:
+def test_the_file_is_where_xdg_says() -> None:
     assert memory.path({"XDG_STATE_HOME": "/s"}) == "/s/dibs/view.json"
     assert memory.path({"HOME": "/h"}) == "/h/.local/state/dibs/view.json"
     assert memory.path({"HOME": "/h", "XDG_STATE_HOME": "s"}) == memory.path({"HOME": "/h"})
@@ -110,7 +112,7 @@ def test_it_lies_where_xdg_says() -> None:
         b"{" + b'"panel": "a",' * 9000 + b'"pane": true}',
     ],
 )
-def test_a_foul_file_is_as_if_nothing_was_remembered(state: State, data: bytes) -> None:
+def test_an_invalid_file_is_ignored(state: State, data: bytes) -> None:
     state.save(LEFT)
     state.file.write_bytes(data)
     assert state.load() == Remembered()
@@ -134,7 +136,7 @@ def test_a_foul_file_is_as_if_nothing_was_remembered(state: State, data: bytes) 
         ("muted", None),
     ],
 )
-def test_only_the_foul_part_is_forgotten(state: State, key: str, value: object) -> None:
+def test_only_the_invalid_part_is_forgotten(state: State, key: str, value: object) -> None:
     state.save(LEFT)
     fields = LEFT._asdict() | {key: value, "other": 1}
     state.file.write_text(json.dumps(fields | {"boards": {"/b": fields, "/c": 7}}))
@@ -143,7 +145,7 @@ def test_only_the_foul_part_is_forgotten(state: State, key: str, value: object) 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.dictionaries(st.sampled_from(Remembered._fields), JSON))
-def test_nothing_that_is_remembered_makes_it_fail(state: State, fields: dict[str, object]) -> None:
+def test_no_remembered_value_makes_it_fail(state: State, fields: dict[str, object]) -> None:
     state.file.parent.mkdir(parents=True, exist_ok=True)
     state.file.write_text(json.dumps(fields | {"boards": {"/b": fields}}))
     found = state.load()
@@ -152,7 +154,7 @@ def test_nothing_that_is_remembered_makes_it_fail(state: State, fields: dict[str
 
 
 @pytest.mark.parametrize("kind", ["link", "dangling", "itself", "fifo", "folder"])
-def test_a_foul_path_is_never_followed(state: State, tmp_path: Path, kind: str) -> None:
+def test_an_unsafe_path_is_never_followed(state: State, tmp_path: Path, kind: str) -> None:
     other = tmp_path / "other"
     other.write_text('{"panel": "evil"}')
     state.file.parent.mkdir(parents=True)
@@ -175,7 +177,7 @@ def test_a_foul_path_is_never_followed(state: State, tmp_path: Path, kind: str) 
     assert os.listdir(state.file.parent) == ["view.json"]
 
 
-def test_what_a_killed_process_left_is_cleared(state: State, tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_process_are_removed(state: State, tmp_path: Path) -> None:
     state.file.parent.mkdir(parents=True)
     (tmp_path / "other").write_text("keep")
     (state.file.parent / f"view.json.{os.getpid()}").symlink_to(tmp_path / "other")
@@ -185,7 +187,7 @@ def test_what_a_killed_process_left_is_cleared(state: State, tmp_path: Path) -> 
     assert os.listdir(state.file.parent) == ["view.json"]
 
 
-def test_where_nothing_can_be_written_nothing_is_said(tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_ignored_quietly(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for place in (tmp_path / "file", Path("/proc"), Path("/dev/null")):
         state = State(place)
@@ -193,7 +195,7 @@ def test_where_nothing_can_be_written_nothing_is_said(tmp_path: Path) -> None:
         assert state.load() == Remembered()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can hand a folder to somebody else")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
 def test_nothing_is_written_into_another_users_folder(state: State) -> None:
     state.file.parent.mkdir(parents=True)
     os.chown(state.file.parent, NOBODY, NOBODY)

@@ -7,13 +7,18 @@ from pathlib import Path
 import pytest
 
 import dibs
-from dibs.filters import parse
-from dibs_tui.model.owners import Holder, held, holders, spread, terms
+from dibs import Waiter
+from dibs.files.engine import open_directory
+from dibs.model.delta import Delta
+from dibs.model.filters import parse
+from dibs_tui.model.owners import OwnerGroup, groups, held, matching, spread, terms
 from tests.tui import hostile
-from tests.tui.listed import NOW, SECOND, claim, model_of, still
+from tests.tui.board_models import NOW, SECOND, claim, event, model_of, still
+
+pytestmark = pytest.mark.fast("dibs_tui.model")
 
 
-def by_name(found: list[Holder]) -> dict[str, Holder]:
+def by_name(found: list[OwnerGroup]) -> dict[str, OwnerGroup]:
     return {holder.name: holder for holder in found}
 
 
@@ -22,7 +27,7 @@ def test_claims_are_gathered_by_owner_and_by_host() -> None:
     first = claim(model, "a", "web 3", "h1", beats=(90, 60, 30, 2))
     second = claim(model, "b", "web 3", "h2", beats=(40, 5))
     claim(model, "c", "ada", "h1", beats=(7,))
-    owners, hosts = holders(held(model))
+    owners, hosts = groups(held(model))
     assert [holder.name for holder in owners] == ["web 3", "ada"]
     web = by_name(owners)["web 3"]
     assert web.claims == (first, second)
@@ -33,8 +38,8 @@ def test_claims_are_gathered_by_owner_and_by_host() -> None:
     assert len(by_name(hosts)["h2"].claims) == 1
 
 
-def test_the_host_of_a_plain_claim_is_what_its_lock_says(tmp_path: Path) -> None:
-    board = dibs.open(tmp_path / "board", create=True)
+def test_the_host_of_a_shell_claim_comes_from_its_lock_file(tmp_path: Path) -> None:
+    board = open_directory(tmp_path / "board", create=True)
     claims = {
         "a.claimed": "1763490000 web-3",
         "b.claimed-by-ada": "1763490000 web-4",
@@ -47,7 +52,7 @@ def test_the_host_of_a_plain_claim_is_what_its_lock_says(tmp_path: Path) -> None
         (tmp_path / "board" / f"{name[0]}.lock").write_text(lock)
     (tmp_path / "board" / "f.claimed-by-sh").touch()
     model = model_of(board)
-    found = {claim.facts.task.id: (claim.owner, claim.host) for claim in held(model)}
+    found = {claim.holder.task.id: (claim.owner, claim.host) for claim in held(model)}
     assert found == {
         "a": ("web-3", "web-3"),
         "b": ("ada", "web-4"),
@@ -60,59 +65,98 @@ def test_the_host_of_a_plain_claim_is_what_its_lock_says(tmp_path: Path) -> None
     assert [task.id for task in shown] == ["b"]
 
 
-def test_the_cadence_is_the_median_over_the_claims_that_have_told_one() -> None:
+def test_the_cadence_is_the_median_of_the_claims_with_a_known_one() -> None:
     model = still()
     claim(model, "a", "w", beats=(31, 21, 11, 1))
     claim(model, "b", "w", beats=(21, 16, 11, 6, 1))
     claim(model, "c", "w", beats=(61, 41, 21, 1))
     claim(model, "new", "w", beats=(3, 2.5))
-    (owner,), _ = holders(held(model))
+    (owner,), _ = groups(held(model))
     assert owner.cadence == 10 * SECOND
     assert spread(model, owner) == 0
     claim(model, "d", "v", beats=(9,))
-    assert by_name(holders(held(model))[0])["v"].cadence == 0
+    assert by_name(groups(held(model))[0])["v"].cadence == 0
 
 
 def test_uneven_beats_have_a_spread() -> None:
     model = still()
     claim(model, "a", "w", beats=(60, 50, 35, 30, 12, 1))
-    (owner,), _ = holders(held(model))
+    (owner,), _ = groups(held(model))
     assert 1 < spread(model, owner) / SECOND < 10
 
 
-def test_whoever_is_silent_stands_first_then_whoever_is_late_then_who_holds_most() -> None:
+def test_stale_holders_come_first_then_late_ones_then_those_with_most_claims() -> None:
     model = still()
     for n in range(3):
         claim(model, f"m{n}", "many")
     claim(model, "l", "late", beats=(55, 50, 45, 40))
-    claim(model, "s", "silent", beats=(500, 480, 460))
+    claim(model, "s", "stalled", beats=(500, 480, 460))
     for n in range(2):
         claim(model, f"f{n}", "few")
-    owners, _ = holders(held(model))
+    owners, _ = groups(held(model))
     found = [(holder.name, holder.state, holder.late, holder.stale) for holder in owners]
     assert found == [
-        ("silent", "stale", 0, 1),
+        ("stalled", "stale", 0, 1),
         ("late", "late", 1, 0),
         ("many", "claimed", 0, 0),
         ("few", "claimed", 0, 0),
     ]
 
 
-def test_a_holder_stands_in_the_panel_that_has_all_it_holds() -> None:
+def test_a_holder_is_listed_in_the_panel_with_all_its_claims() -> None:
     model = still()
     claim(model, "a", "well")
     claim(model, "b", "gone", beats=(500,))
     claim(model, "c", "torn", beats=(500,))
     claim(model, "d", "torn")
-    views = {holder.name: holder.view for holder in holders(held(model))[0]}
+    views = {holder.name: holder.view for holder in groups(held(model))[0]}
     assert views == {"well": "claimed", "gone": "stale", "torn": "all"}
 
 
-def test_a_filter_holds_for_the_claims_that_are_counted() -> None:
+def test_workers_that_wait_are_gathered_by_owner() -> None:
+    model = still()
+    claim(model, "a", "busy")
+    waiting = [
+        Waiter("web-0000000001", "web", "h1"),
+        Waiter("web-0000000002", "web", "h2"),
+        Waiter("busy-0000000003", "busy", "h1", "paused"),
+        Waiter("bad-0000000004", "bad", "h3", "broken"),
+    ]
+    owners, hosts = groups(held(model), waiting, {"web": (7, 2), "gone": (1, 1)})
+    assert [owner.name for owner in owners] == ["bad", "busy", "web"]
+    found = by_name(owners)
+    assert [found[name].wait_text for name in ("bad", "busy", "web")] == [
+        "1 broken",
+        "1 paused",
+        "2 idle",
+    ]
+    assert (found["web"].claims, found["web"].others) == ((), ("h1", "h2"))
+    assert (found["web"].done, found["web"].failed) == (7, 2)
+    assert [found[name].state for name in ("bad", "busy", "web")] == ["failed", "claimed", "free"]
+    assert [host.name for host in hosts] == ["h"]
+    idle = matching(waiting, model.now, parse(["state=idle", "host=h2"]))
+    assert [waiter.name for waiter in idle] == ["web-0000000002"]
+
+
+def test_ended_claims_of_the_last_hour_are_counted_by_owner() -> None:
+    model = still()
+    for ago, verb, owner in (
+        (5, "done", "web"),
+        (3000, "done", "web"),
+        (4000, "done", "web"),
+        (60, "fail", "web"),
+        (60, "fail", "ada"),
+        (60, "park", "ada"),
+    ):
+        model.note(event(verb, "a", by=owner, ago=ago))
+    assert model.rates.ends(NOW.fs / SECOND) == {"web": (2, 1), "ada": (0, 1)}
+
+
+def test_a_filter_applies_to_the_counted_claims() -> None:
     model = still()
     claim(model, "a1", "w", "h1")
     claim(model, "a2", "w", "h2")
-    owners, hosts = holders(held(model, parse(["host=h1"])))
+    owners, hosts = groups(held(model, parse(["host=h1"])))
     assert [len(holder.claims) for holder in owners] == [1]
     assert [holder.name for holder in hosts] == ["h1"]
 
@@ -131,25 +175,34 @@ def test_a_filter_holds_for_the_claims_that_are_counted() -> None:
         (" \u200b\x1b", ""),
     ],
 )
-def test_the_filter_to_a_holder_finds_it_and_can_be_typed(value: str, expected: str) -> None:
+def test_the_filter_for_a_holder_finds_it_and_can_be_typed(value: str, expected: str) -> None:
     found = terms("host", value)
     assert found == expected
     model = still()
     claim(model, "a", "w", value)
     claim(model, "b", "w", "zzz")
     if found:
-        _, hosts = holders(held(model, parse(found.split())))
+        _, hosts = groups(held(model, parse(found.split())))
         assert [holder.name for holder in hosts] == [value]
 
 
 @pytest.mark.parametrize("text", hostile.CASES.values(), ids=hostile.CASES.keys())
-def test_the_filter_to_a_hostile_name_finds_it_and_is_harmless(text: str) -> None:
+def test_the_filter_for_a_hostile_name_finds_it_and_is_harmless(text: str) -> None:
     owner = text[:256]
     found = terms("owner", owner)
     assert not hostile.forbidden(found)
     model = still()
     claim(model, "a", owner)
     if found:
-        assert len(holders(held(model, parse(found.split())))[0]) == 1
+        assert len(groups(held(model, parse(found.split())))[0]) == 1
     else:
         assert not set(owner) & set("abcdefghijklmnopqrstuvwxyz")
+
+
+def test_a_holder_of_whom_nothing_is_known_is_not_said_to_have_stopped() -> None:
+    model = still()
+    lost = claim(model, "a", "", "", beats=(900,))
+    model.apply(Delta(stale={lost: dibs.Verdict.UNKNOWN}))
+    claim(model, "b", "gone", "h1", beats=(900,))
+    owners, _ = groups(held(model))
+    assert {owner.name: owner.unknown for owner in owners} == {"": True, "gone": False}

@@ -1,4 +1,4 @@
-"""Which file system a path lies on."""
+"""Which file system a path is on."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from dibs import mounts
-from dibs.mounts import UNKNOWN, Mount, holding, kind, read, settle
+from dibs.files import mounts
+from dibs.files.mounts import UNKNOWN, Mount, holding, kind, read, settle
 from tests.filesystems.mounts import mounted, remount, tmpfs, why_not
-from tests.tui.hearing import passed_through
+from tests.tui.recorder import passed_through
+
+pytestmark = pytest.mark.fast("dibs_tui.model")
 
 PLAIN = """\
 27 1 254:0 / / rw,relatime - ext4 /dev/vda rw
@@ -42,7 +44,7 @@ PLAIN = """\
         ),
     ],
 )
-def test_a_path_lies_on_the_nearest_mount_above_it(path: str, mount: Mount) -> None:
+def test_a_path_is_on_the_nearest_mount_above_it(path: str, mount: Mount) -> None:
     assert holding(path, read(PLAIN.encode())) == mount
 
 
@@ -74,7 +76,7 @@ OVER = {
 
 
 @pytest.mark.parametrize("table", OVER)
-def test_what_was_mounted_over_is_not_seen(table: str) -> None:
+def test_a_mount_hidden_by_another_is_ignored(table: str) -> None:
     assert holding("/mnt/sub/x", read(OVER[table].encode())).source == "second"
 
 
@@ -84,22 +86,22 @@ LOCAL = "ext4 xfs btrfs zfs f2fs tmpfs overlay vfat fuseblk ntfs3 fusectl"
 
 
 @pytest.mark.parametrize("fstype", REMOTE.split())
-def test_others_may_change_what_lies_on(fstype: str) -> None:
+def test_other_hosts_can_change_files_on(fstype: str) -> None:
     assert holding("/x", read(f"27 1 0:1 / / rw - {fstype} source rw\n".encode())).network
 
 
 @pytest.mark.parametrize("fstype", LOCAL.split())
-def test_this_kernel_makes_every_change_on(fstype: str) -> None:
+def test_only_this_kernel_changes_files_on(fstype: str) -> None:
     assert not holding("/x", read(f"27 1 0:1 / / rw - {fstype} source rw\n".encode())).network
 
 
-def test_lines_that_cannot_be_understood_are_left_out() -> None:
-    foul = b"\n27\nx y 0:1 / / rw - ext4 dev rw\n27 1 0:1 / / rw - ext4\n27 1 0:1 / / rw\n"
-    assert read(foul) == []
+def test_invalid_lines_are_skipped() -> None:
+    invalid = b"\n27\nx y 0:1 / / rw - ext4 dev rw\n27 1 0:1 / / rw - ext4\n27 1 0:1 / / rw\n"
+    assert read(invalid) == []
     assert holding("/x", []) == UNKNOWN
 
 
-def test_bytes_that_are_no_utf8_are_kept() -> None:
+def test_bytes_that_are_not_utf8_are_kept() -> None:
     table = read(b"27 1 0:1 / /\xff rw - tmpfs t\rt rw\n")
     assert holding(os.fsdecode(b"/\xff/x"), table).source == "t\rt"
 
@@ -112,13 +114,13 @@ def test_without_a_mount_table_nothing_is_known(
     assert (UNKNOWN.fstype, UNKNOWN.network) == ("unknown", False)
 
 
-def _remote_at(point: Path) -> list[mounts.Entry]:
+def _remote_at(point: Path) -> list[mounts.MountEntry]:
     return read(
         f"27 1 0:1 / / rw - ext4 dev rw\n30 27 0:2 / {point} rw - nfs4 server:/ rw\n".encode()
     )
 
 
-def test_links_lead_to_the_mount_and_are_not_read_on_it(tmp_path: Path) -> None:
+def test_links_to_a_mount_are_followed_but_not_read_on_it(tmp_path: Path) -> None:
     remote = tmp_path / "remote"
     remote.mkdir()
     (remote / "back").symlink_to("/")
@@ -134,16 +136,16 @@ def test_links_off_a_mount_are_followed_as_the_kernel_does(tmp_path: Path) -> No
     (tmp_path / "a/b").mkdir(parents=True)
     (tmp_path / "link").symlink_to("a/b")
     for path in ("link/../x", "link/./y//z", "missing/x"):
-        whole = f"{tmp_path}/{path}"
-        assert settle(whole, _remote_at(tmp_path / "no")) == os.path.realpath(whole)
+        full = f"{tmp_path}/{path}"
+        assert settle(full, _remote_at(tmp_path / "no")) == os.path.realpath(full)
 
 
-def test_links_in_a_ring_end(tmp_path: Path) -> None:
+def test_a_loop_of_links_ends(tmp_path: Path) -> None:
     (tmp_path / "ring").symlink_to("ring")
     assert settle(f"{tmp_path}/ring/x", _remote_at(tmp_path / "no")) == f"{tmp_path}/ring/x"
 
 
-def test_a_path_may_be_relative_and_need_not_be_there(
+def test_a_path_may_be_relative_and_need_not_exist(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -159,7 +161,7 @@ def _need_mounts() -> None:
         pytest.skip(f"NO FILE SYSTEM WAS TRIED: {why_not()}")
 
 
-def test_a_real_mount_is_found_also_through_a_link(tmp_path: Path) -> None:
+def test_a_real_mount_is_found_through_a_link_too(tmp_path: Path) -> None:
     _need_mounts()
     with tmpfs(tmp_path) as place:
         found = kind(str(place / "board"))
@@ -178,7 +180,7 @@ def test_a_real_mount_is_found_whatever_its_name(name: str, tmp_path: Path) -> N
         assert kind(str(place / "x")) == Mount("tmpfs", "named", False, False, str(place))
 
 
-def test_a_real_mount_hidden_by_another_is_not_seen(tmp_path: Path) -> None:
+def test_a_real_mount_hidden_by_another_is_ignored(tmp_path: Path) -> None:
     _need_mounts()
     outer, how = tmp_path / "outer", ("mount", "-t", "tmpfs")
     (outer / "inner").mkdir(parents=True)
@@ -192,7 +194,7 @@ def test_a_mount_in_user_space_is_remote_and_may_hang(tmp_path: Path) -> None:
     with passed_through(tmp_path) as (place, _, pid):
         (place / "board").mkdir()
         (tmp_path / "link").symlink_to(place)
-        code = "import sys; from dibs.mounts import kind; print(kind(sys.argv[1]))"
+        code = "import sys; from dibs.files.mounts import kind; print(kind(sys.argv[1]))"
         os.kill(pid, signal.SIGSTOP)
         try:
             done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Payloads made fit to be shown: understood, harmless, and never too much."""
+"""Payloads prepared for the screen: recognised, harmless and of limited size."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import json
 
 import pytest
 
-from dibs_tui import payload
+from dibs_tui.model import payload
+from dibs_tui.model.payload import PART, Payload
 from dibs_tui.model.rows import Row, all_wrapped, plain, wrapped
-from dibs_tui.payload import PART, Payload
-from dibs_tui.text import width
+from dibs_tui.text.safe import width
 from tests.tui.hostile import CASES, forbidden
 
 
 def read(data: bytes) -> Payload:
-    """As the dashboard does: the beginning, and the size of the whole."""
+    """Read a payload as the dashboard does: its beginning and its full size."""
     return payload.read(data[:PART], len(data))
 
 
@@ -23,7 +23,7 @@ def text_of(lines: tuple[Row, ...] | list[Row]) -> str:
 
 
 def look_of(found: Payload, text: str) -> str:
-    """The look of a piece of exactly that text."""
+    """The style of a piece with exactly that text."""
     return next(look for line in found.lines for piece, look in line if piece == text)
 
 
@@ -49,25 +49,25 @@ def look_of(found: Payload, text: str) -> str:
         ("ü".encode("latin-1"), "binary"),
     ],
 )
-def test_a_payload_is_known_for_what_it_is(data: bytes, kind: str) -> None:
+def test_the_kind_of_a_payload_is_recognised(data: bytes, kind: str) -> None:
     assert read(data).kind == kind
 
 
-def test_one_line_of_json_is_laid_out_over_many() -> None:
+def test_one_line_of_json_is_pretty_printed() -> None:
     assert text_of(read(b'{"a":[1,2]}').lines) == '{\n  "a": [\n    1,\n    2\n  ]\n}'
 
 
 @pytest.mark.parametrize("data", ['{"a":1,"a":2}', '{"a":1.50}', '{"a" :1}', '{"a":1E5}'])
-def test_json_that_would_become_another_is_left_as_it_is(data: str) -> None:
+def test_json_that_pretty_printing_would_change_is_left_unchanged(data: str) -> None:
     assert text_of(read(data.encode()).lines) == data
 
 
-def test_deep_nesting_is_not_laid_out_without_end() -> None:
+def test_deep_nesting_is_not_pretty_printed_without_limit() -> None:
     data = b"[" * 900 + b"0," * 20_000 + b"0" + b"]" * 900
     assert len(text_of(read(data).lines)) < 5 * PART
 
 
-def test_keys_values_and_marks_of_json_look_different() -> None:
+def test_keys_values_and_punctuation_of_json_look_different() -> None:
     found = read(b'{"a": [true, "b: c", -1.5e3]}')
     assert look_of(found, '"a"') == "key"
     assert look_of(found, "true") == look_of(found, "-1.5e3") == "strong"
@@ -97,14 +97,14 @@ def test_headings_items_links_and_code_of_markdown_look_different() -> None:
         b"\n" * PART,
     ],
 )
-def test_text_that_is_made_to_be_slow_is_not(data: bytes) -> None:
-    """Each of these takes minutes where a pattern is tried from every place again."""
+def test_text_made_to_be_slow_is_fast(data: bytes) -> None:
+    """Each of these takes minutes if a pattern is tried again from every position."""
     for _ in range(20):
         all_wrapped(read(data).lines, 30)
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_nothing_hostile_gets_through_and_nothing_is_wider_than_the_page(name: str) -> None:
+def test_no_hostile_text_gets_through_and_no_line_is_too_wide(name: str) -> None:
     text = CASES[name]
     for frame in ("{}", '{{"a": "{}"}}', "# {0}\n- {0}\n- `{0}` **{0}**"):
         found = read(frame.format(text).encode("utf-8", "surrogatepass"))
@@ -119,7 +119,7 @@ def test_wrapping_loses_nothing(name: str) -> None:
         assert "".join(map(plain, wrapped(line, 20))) == plain(line)
 
 
-def test_further_lines_are_indented_and_words_stay_whole() -> None:
+def test_continuation_lines_are_indented_and_words_are_not_split() -> None:
     line: Row = (("owner     ", "muted"), ("a worker with words", "text"))
     assert [plain(part) for part in wrapped(line, 20, 10)] == [
         "owner     a worker ",
@@ -130,18 +130,18 @@ def test_further_lines_are_indented_and_words_stay_whole() -> None:
 def test_a_large_payload_is_shown_in_part_and_says_so() -> None:
     found = read(b"x" * 1_000_000)
     assert found.cut == "only the first 65.5 kB of 1.0 MB are shown"
-    assert found.told == "1.0 MB, text"
+    assert found.summary == "1.0 MB, text"
     assert sum(len(plain(line)) for line in found.lines) == PART
 
 
-def test_a_character_that_was_cut_in_two_makes_no_text_binary() -> None:
+def test_a_character_cut_at_the_end_does_not_make_text_binary() -> None:
     found = read("é".encode() * PART)
     assert found.kind == "text"
     assert payload.read("aé".encode()[:2], 100).kind == "text"
     assert payload.read("aé".encode()[:2], 2).kind == "binary"
 
 
-def test_bytes_are_dumped_with_offset_hex_and_what_can_be_printed() -> None:
+def test_bytes_are_dumped_with_offset_hex_and_printable_characters() -> None:
     lines = [plain(line) for line in payload.dump(b"abc\x1b[2Jdef\xff0123456789", 80)]
     assert lines == [
         "000000  61 62 63 1b 5b 32 4a 64 65 66 ff 30 31 32 33 34  abc.[2Jdef.01234",

@@ -6,17 +6,16 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
-from rich.style import Style
 
+from dibs.model.delta import Delta
 from dibs_tui.model.board import BoardModel
 from dibs_tui.model.columns import COLUMNS
-from dibs_tui.model.line import Line
 from dibs_tui.model.panels import PANELS
-from dibs_tui.model.seen import Seen
-from dibs_tui.widgets.paint import header
-from tests.tui.listed import NOW, SECOND, claim, put, still
+from dibs_tui.model.task_line import TaskLine
+from dibs_tui.widgets.paint import heads_of
+from tests.tui.board_models import NOW, SECOND, claim, put, still
 
-SHOWN: dict[str, tuple[str, Callable[[Line], float]]] = {
+SHOWN: dict[str, tuple[str, Callable[[TaskLine], float]]] = {
     "priority": ("available", lambda line: line.entry.priority),
     "tries": ("available", lambda line: line.entry.attempts),
     "waiting": ("available", lambda line: line.entry.age or 0),
@@ -30,35 +29,39 @@ SHOWN: dict[str, tuple[str, Callable[[Line], float]]] = {
 
 
 def board() -> BoardModel:
-    """Tasks of every state, of which no two are of one age, priority or number of attempts."""
+    """Tasks of every state with different ages, priorities and numbers of attempts."""
     model = still()
     for n in (3, 1, 2):
         waiting, done = f"w{n}.f{n}a{n}p{n}.available", f"done/d{n}.f1.w-000000000{n}"
         put(model, waiting, done)
         at = NOW.fs - n * 60 * SECOND
-        model.apply(Seen(since={waiting: at, done: at}))
+        model.apply(Delta(since={waiting: at, done: at}))
         claim(model, f"c{n}", "w", beats=(100.0 * n, 10.0 * n))
         claim(model, f"s{n}", "w", beats=(1000.0 * n,))
     return model
 
 
-@pytest.mark.parametrize("key", COLUMNS)
-def test_every_title_has_room_for_its_arrow(key: str) -> None:
-    assert COLUMNS[key].width > len(COLUMNS[key].title)
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("key", sorted(COLUMNS.keys() - {"id", "owner", "priority"}))
+def test_every_title_has_room_for_its_arrow(key: str, descending: bool) -> None:
+    found = heads_of(("id", "owner", key, "priority"), key, descending, 120)
+    heads = [head for head in found if head.key != "id"]
+    (arrow,) = (head for head in heads if head.key == key)
+    assert arrow.text[-1] in "↑↓"
+    assert arrow.text[:-1] == COLUMNS[key].title
+    assert all(a.start + len(a.text) <= b.start for a, b in pairwise(heads))
 
 
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("column", SHOWN)
-def test_an_arrow_that_points_down_stands_over_values_that_fall(
-    column: str, descending: bool
-) -> None:
+def test_an_arrow_that_points_down_is_above_falling_values(column: str, descending: bool) -> None:
     model = board()
     panel, value = SHOWN[column]
-    roll = model.listing(panel, column, descending=descending).roll
-    values = [value(model.line(task)) for task in roll]
+    sorted_tasks = model.listing(panel, column, descending=descending).sorted_tasks
+    values = [value(model.line(task)) for task in sorted_tasks]
     assert len(values) == 3
     columns = PANELS[panel].columns + (() if column in PANELS[panel].columns else (column,))
-    text = header(lambda name: Style(), columns, column, descending, 300).text
+    text = "".join(head.text for head in heads_of(columns, column, descending, 300))
     assert text.count("↓") + text.count("↑") == 1
     arrow = "↓" if "↓" in text else "↑"
     pairs = list(pairwise(values))

@@ -1,4 +1,4 @@
-"""What crosses from the directory to the screen is one line, harmless, and as wide as it says."""
+"""Text from the directory reaches the screen as one harmless line of known width."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from dibs.cli.say import shown
-from dibs_tui.text import clean, clean_lines, fit, width
+from dibs.model.safe_text import shown
+from dibs_tui.text.safe import clean, clean_lines, fit, width
 from tests.tui.hostile import CASES, forbidden
+
+pytestmark = pytest.mark.fast("dibs_tui.text")
 
 Align = Literal["left", "right"]
 Cut = Literal["end", "middle"]
@@ -26,25 +28,25 @@ cases = pytest.mark.parametrize("text", SHORT.values(), ids=SHORT)
 
 
 @given(TEXTS, st.integers(1, 60))
-def test_nothing_forbidden_is_let_through(text: str, limit: int) -> None:
+def test_no_forbidden_character_is_let_through(text: str, limit: int) -> None:
     found = clean(text, limit)
     assert not forbidden(found)
     assert len(found) <= limit
 
 
 @given(TEXTS, st.integers(1, 60))
-def test_what_is_clean_stays_as_it_is(text: str, limit: int) -> None:
+def test_clean_text_is_unchanged(text: str, limit: int) -> None:
     once = clean(text, limit)
     assert clean(once, limit) == once
 
 
 @cases
-def test_every_hostile_case_is_tamed(text: str) -> None:
+def test_every_hostile_case_becomes_harmless(text: str) -> None:
     assert not forbidden(clean(text))
     assert not forbidden(clean_lines(text), but="\n")
 
 
-def test_of_all_characters_only_harmless_ones_survive_and_only_marks_have_no_width() -> None:
+def test_only_harmless_characters_survive_and_only_marks_have_no_width() -> None:
     everything = "".join(f"a{chr(code)}" for code in range(sys.maxunicode + 1))
     kept = set(clean(everything, limit=len(everything)))
     assert len(kept) > 100_000
@@ -53,18 +55,18 @@ def test_of_all_characters_only_harmless_ones_survive_and_only_marks_have_no_wid
         assert (cell_len(char) == 0) == (unicodedata.category(char)[0] == "M"), ascii(char)
 
 
-def test_what_is_escaped_is_spelled_as_the_command_line_spells_it() -> None:
+def test_escapes_are_spelled_as_on_the_command_line() -> None:
     for text in ("\x1b[31m\x00\x7f\x9b", "a\u202eb\u2028\ud800\ue000\U000e0041", "a\tb\nc\xa0d"):
         assert clean(text) == shown(text)
     assert clean("\u2764\ufe0f \U0001f1e9") == "\u2764\\ufe0f \\U0001f1e9"
 
 
 @pytest.mark.parametrize("text", ["plain", "日本語", "né", "e\u0301\u0302x", "שלום", "นี่", "👍"])
-def test_harmless_text_in_any_script_is_left_alone(text: str) -> None:
+def test_harmless_text_in_any_script_is_unchanged(text: str) -> None:
     assert clean(text) == text
 
 
-def test_a_character_bears_two_marks_and_a_mark_stands_on_something() -> None:
+def test_a_character_has_at_most_two_marks_and_a_mark_has_a_base() -> None:
     assert clean("Z" + "\u0301" * 50 + "a") == "Z\u0301\u0301a"
     assert clean("\u0301a") == "\u25cc\u0301a"
 
@@ -87,7 +89,7 @@ def test_a_cut_line_says_how_much_is_missing() -> None:
 
 
 @given(TEXTS)
-def test_a_width_is_the_one_that_textual_reckons_with(text: str) -> None:
+def test_widths_are_those_of_textual(text: str) -> None:
     found = clean(text)
     assert width(found) == cell_len(found)
 
@@ -102,7 +104,7 @@ def test_a_fitted_text_takes_exactly_its_cells(
 
 
 @given(TEXTS, st.integers(0, 40))
-def test_what_fits_is_kept_whole_and_padded(text: str, more: int) -> None:
+def test_text_that_fits_is_kept_and_padded(text: str, more: int) -> None:
     text = clean(text)
     cells = width(text) + more
     if cells:
@@ -123,15 +125,17 @@ def test_what_fits_is_kept_whole_and_padded(text: str, more: int) -> None:
         ("abc", 0, "end", ""),
     ],
 )
-def test_a_cut_never_halves_a_character(text: str, cells: int, cut: Cut, wanted: str) -> None:
+def test_a_cut_never_splits_a_character(text: str, cells: int, cut: Cut, wanted: str) -> None:
     assert fit(text, cells, cut=cut) == wanted
 
 
-def test_a_terminal_gives_every_case_the_cells_that_it_says() -> None:
+def test_a_terminal_gives_every_case_its_computed_width() -> None:
     pyte = pytest.importorskip("pyte")
     for name, text in CASES.items():
         screen = pyte.Screen(1000, 2)
         stream = pyte.Stream(screen)
         for char in fit(clean(text, 400), 700, cut="middle") + "|":
-            stream.feed(char)  # one by one, for pyte drops what follows a mark it cannot compose
+            stream.feed(
+                char
+            )  # one by one, because pyte drops what follows a mark that it cannot compose
         assert (screen.cursor.y, screen.cursor.x) == (0, 701), name

@@ -1,30 +1,32 @@
-"""Notices that go away: over every screen, in their colours, and nothing waits for them."""
+"""What the dashboard says: one line on every screen, until the next key, never over rows."""
 
 from __future__ import annotations
 
+import os
+import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
 import pytest
-from rich.segment import Segment
 from textual.notifications import Notification, SeverityLevel
 from textual.pilot import Pilot
 
 import dibs
 from dibs_tui.app import DibsApp
-from dibs_tui.config import Config
+from dibs_tui.settings.config import Config
 from tests.tui.live import drive, filled, text_of, until
 
 SPINNING = 5.0
-"""Seconds of processor time that one round takes only where a loop never ends."""
+"""Seconds of processor time that one round takes only if a loop never ends."""
 
 
 @contextmanager
 def no_loop_without_end() -> Iterator[list[str]]:
-    """Where the process computes for so long without a break, what it was at; and out of it."""
+    """Break out of a computation that goes on for so long, and record where it was."""
     spun: list[str] = []
 
     def broken(_number: int, frame: FrameType | None) -> None:
@@ -39,10 +41,10 @@ def no_loop_without_end() -> Iterator[list[str]]:
         signal.signal(signal.SIGVTALRM, before)
 
 
-def test_a_notice_that_expires_as_it_is_shown_stops_neither_keys_nor_the_exit(
+def test_a_notice_that_expires_as_it_is_shown_blocks_neither_keys_nor_the_exit(
     path: Path, board: dibs.Board, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It expires right behind the look whether it has, as where the process is paused there."""
+    """It expires right after the check, as if the process were paused there."""
     filled(board, 2)
     monkeypatch.setattr(Notification, "has_expired", property(lambda _: False))
 
@@ -54,6 +56,8 @@ def test_a_notice_that_expires_as_it_is_shown_stops_neither_keys_nor_the_exit(
             app.notify(f"shorter {turn}", markup=False, timeout=1e-6)
             await pilot.press("escape")
             await until(pilot, lambda: app.screen is app.board_screen)
+        for _ in range(6):
+            await pilot.press("f12")
         await until(pilot, lambda: "short" not in text_of(app))
 
     with no_loop_without_end() as spun:
@@ -75,7 +79,9 @@ def test_notices_that_come_and_expire_while_screens_open_and_close_mount_nothing
             await pilot.press("question_mark")
             app.notify("while it closes", timeout=0.02)
             await pilot.press("escape")
-        await until(pilot, lambda: app.screen is app.board_screen and not app.toasts)
+        await until(pilot, lambda: app.screen is app.board_screen)
+        while app.toasts:
+            await pilot.press("f12")
         assert len(app._registry) == widgets
         app.notify("one more", timeout=60)
         await until(pilot, lambda: "one more" in text_of(app))
@@ -84,8 +90,13 @@ def test_notices_that_come_and_expire_while_screens_open_and_close_mount_nothing
     drive(path, steps)
 
 
+def without_ages(text: str) -> str:
+    """The text with a dot for each age, which may grow meanwhile."""
+    return re.sub(r" *\b\d+s\b", " ·", text)
+
+
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
-def test_a_notice_is_shown_over_every_screen_and_under_it_once_that_closes(
+def test_a_message_is_shown_on_every_screen_and_below_it_once_that_closes(
     path: Path, board: dibs.Board, size: tuple[int, int]
 ) -> None:
     filled(board)
@@ -96,16 +107,19 @@ def test_a_notice_is_shown_over_every_screen_and_under_it_once_that_closes(
         await pilot.press("2")
         for opens in OPENS:
             app.notify(f"before {opens}", markup=False, timeout=600)
-            board_screen.hand.do(opens)
+            board_screen.commands.run(opens)
             await until(pilot, lambda: app.screen is not board_screen and app.screen.is_mounted)
             await pilot.pause()
             opened = app.screen
             opened.notify(f"inside {opens}", markup=False, timeout=600)
-            await seen(pilot, f"before {opens}", f"inside {opens}")
+            await seen(pilot, f"inside {opens}", "+1")
             assert app.screen is opened, opens
             opened.dismiss()
             await until(pilot, lambda: app.screen is board_screen)
-            await seen(pilot, f"before {opens}", f"inside {opens}")
+            await seen(pilot, f"inside {opens}", "+1")
+            await pilot.press("f12")
+            await seen(pilot, f"before {opens}")
+            assert "inside" not in text_of(app)
             for toast in tuple(app.toasts):
                 app.drop(toast)
         await until(pilot, lambda: "inside" not in text_of(app))
@@ -117,63 +131,102 @@ OPENS = ("help", "sort", "columns", "inspect", "purge", "requeue-list", "wall")
 """Commands that open a screen."""
 
 
-def test_notices_stand_above_the_footer_the_latest_last_each_in_its_colour(
+@pytest.mark.parametrize("size", [(60, 20), (80, 24), (120, 40), (200, 60)])
+def test_a_message_is_above_the_footer_and_covers_no_row(
+    path: Path, board: dibs.Board, size: tuple[int, int]
+) -> None:
+    filled(board, 50)
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        rows = without_ages(text_of(app)).split("\n")[:-2]
+        app.notify("nothing to undo", markup=False)
+        await seen(pilot, "nothing to undo")
+        lines = without_ages(text_of(app)).split("\n")
+        assert [line.strip() for line in lines if "undo" in line] == ["nothing to undo"] or (
+            "nothing to undo" in lines[-2]
+        )
+        assert "nothing to undo" in lines[-2]
+        assert [line for line in lines[:-2] if "task-" in line] == [
+            line for line in rows if "task-" in line
+        ]
+
+    drive(path, steps, size=size)
+
+
+def test_a_warning_that_stood_its_time_does_not_hide_that_the_board_is_gone(
     path: Path, board: dibs.Board
 ) -> None:
     filled(board)
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
-        severities: list[SeverityLevel] = ["information", "warning", "error"]
-        for severity in severities:
-            app.notify(f"this is of kind {severity}", severity=severity, timeout=600)
-        await until(pilot, lambda: "kind error" in text_of(app))
-        lines = text_of(app).split("\n")
-        places = [next(y for y, line in enumerate(lines) if s in line) for s in severities]
-        assert places == sorted(places)
-        assert places[-1] == app.size.height - 3, "one line of its box, and the footer"
-        assert "Enter inspect" in lines[-1]
-        theme = app.theme_variables
-        colours = [bar_of(app, y) for y in places]
-        assert colours == [theme[name].lower() for name in ("success", "warning", "error")]
-        await pilot.click(offset=(app.size.width - 5, places[0]))
-        await until(pilot, lambda: "kind information" not in text_of(app))
-        assert "kind warning" in text_of(app)
-        assert len(app.toasts) == 2
+        app.notify("polling: no inotify", markup=False, severity="warning", timeout=0.2)
+        await seen(pilot, "polling: no inotify")
+        os.rename(path, path.with_name("gone"))
+        await seen(pilot, "MISSING")
+
+    drive(path, steps, size=(120, 24))
+
+
+def test_a_key_ends_what_was_said_and_not_a_warning_that_just_came(
+    path: Path, board: dibs.Board
+) -> None:
+    filled(board)
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        app.notify("a thread failed", markup=False, severity="error", timeout=600)
+        app.notify("copied it", markup=False)
+        await seen(pilot, "copied it", "+1")
+        await pilot.press("j")
+        await seen(pilot, "a thread failed")
+        assert "copied it" not in text_of(app)
+        await pilot.press("j", "j")
+        await seen(pilot, "a thread failed")
+        app.toasts = [replace(toast, until=0.0) for toast in app.toasts]
+        await pilot.press("j")
+        await until(pilot, lambda: "a thread failed" not in text_of(app))
 
     drive(path, steps)
 
 
-def test_of_more_notices_than_there_is_room_for_the_newest_are_shown(
+@pytest.mark.parametrize(
+    ("severity", "ink"), [("information", "text"), ("warning", "text"), ("error", "alarm")]
+)
+def test_an_error_has_the_ink_of_an_alarm(
+    path: Path, board: dibs.Board, severity: SeverityLevel, ink: str
+) -> None:
+    filled(board)
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        app.notify("zebra", severity=severity, timeout=600)
+        await seen(pilot, "zebra")
+        strip = app.screen._compositor.render_strips()[-2]
+        (said,) = (segment for segment in strip if "zebra" in segment.text)
+        assert said.style is not None
+        assert said.style.color is not None
+        assert said.style.color.name == app.theme_variables[ink].lower()
+
+    drive(path, steps)
+
+
+def test_messages_are_seen_one_after_the_other_and_none_is_lost(
     path: Path, board: dibs.Board
 ) -> None:
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
-        for number in range(30):
-            app.notify(f"notice {number} of many", markup=False, timeout=600)
-        await until(pilot, lambda: "notice 29 " in text_of(app))
-        assert "notice 28 " in text_of(app)
-        assert "notice 2 " not in text_of(app)
-        app.notify("\n".join(["long"] * 100), markup=False, timeout=600)
-        await until(pilot, lambda: "long" in text_of(app))
-        app.notify("one two three four five six seven", markup=False, timeout=600)
-        await until(pilot, lambda: "one two three four five six seven" in text_of(app))
-        await pilot.resize_terminal(40, 12)
-        await until(pilot, lambda: len(app.screen._compositor.render_strips()) == app.size.height)
-        await until(pilot, lambda: "▌ one two three\n" in text_of(app))
+        for number in range(5):
+            app.notify(f"message {number} of many", markup=False)
+        for number in (4, 3, 2, 1, 0):
+            await seen(pilot, f"message {number} of many")
+            await pilot.press("f12")
+        await until(pilot, lambda: "of many" not in text_of(app))
+        app.notify("\n".join(["long"] * 100), markup=False)
+        await until(pilot, lambda: "long long" in text_of(app))
+        assert "…" in text_of(app).split("\n")[-2]
 
     drive(path, steps, size=(80, 24))
 
 
 async def seen(pilot: Pilot[None], *words: str) -> None:
-    """Wait until all of these stand on the screen."""
+    """Wait until all of these are on the screen."""
     app = pilot.app
     assert isinstance(app, DibsApp)
     await until(pilot, lambda: all(word in text_of(app) for word in words))
-
-
-def bar_of(app: DibsApp, y: int) -> str:
-    """The colour of the bar on the left of a notice."""
-    bars = [s for s in app.screen._compositor.render_strips()[y] if s.text.startswith("▌")]
-    (bar,) = (segment for segment in bars if isinstance(segment, Segment))
-    assert bar.style is not None
-    assert bar.style.color is not None
-    return bar.style.color.name

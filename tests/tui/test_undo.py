@@ -1,4 +1,4 @@
-"""Undo from the dashboard: a bulk act as a whole, the act of a row, and further back."""
+"""Undo in the dashboard: a bulk act at once, the act of a row, and earlier acts."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def states(board: dibs.Board) -> set[str]:
 
 
 async def undone(app: DibsApp, pilot: Pilot[None], *words: str) -> None:
-    """`u` shows these words, and `y` undoes it."""
+    """Press `u`, check that it shows these words, and confirm."""
     await pilot.press("u")
     await until(pilot, lambda: all(word in text_of(app) for word in words))
-    if "reason: " in words:  # which is in a line of its own
+    if "reason: " in words:  # the reason has its own line
         assert f"reason: {REASON}" in [
             line.strip(" │█▁▂▃▄▅▆▇") for line in text_of(app).split("\n")
         ]
@@ -49,7 +49,7 @@ async def undone(app: DibsApp, pilot: Pilot[None], *words: str) -> None:
 
 
 async def many_parked(app: DibsApp, pilot: Pilot[None], board: dibs.Board) -> None:
-    """All tasks, parked by one act."""
+    """Park all tasks by one act."""
     await pilot.press("2")
     await until(pilot, lambda: table(app, "available").length == len(MANY))
     await pilot.press("asterisk", "P")
@@ -57,40 +57,42 @@ async def many_parked(app: DibsApp, pilot: Pilot[None], board: dibs.Board) -> No
     assert "u undoes them all." in text_of(app)
     await fill(app, pilot, "#act-reason", REASON)
     await pilot.press("y")
-    await asked(app, pilot, "then u undoes them all")
-    assert "Park 11 tasks: done" in text_of(app)
-    await pilot.press("escape")
+    await asked(app, pilot, "Esc closes")
+    assert "u undo all" in text_of(app)
+    assert "Park 11 tasks: all parked" in text_of(app)
     assert states(board) == {"failed"}
 
 
 def test_u_after_a_bulk_act_undoes_all_of_it_and_then_the_act_before(board: dibs.Board) -> None:
-    board.reprioritise("task-00.available", 9)
+    board.prioritize("task-00.available", 9)
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         await many_parked(app, pilot, board)
-        await undone(app, pilot, "Undo 11 tasks?", "park of 11 tasks", "11 of 11", "reason: ")
-        await asked(app, pilot, "Esc leaves")
-        assert "Undo 11 tasks: done" in text_of(app)
+        await undone(
+            app, pilot, "Undo 11 tasks", "park of 11 tasks", "11 will be undone", "reason: "
+        )
+        await asked(app, pilot, "Esc closes")
+        assert "Undo 11 tasks: all undone" in text_of(app)
         await pilot.press("escape")
         assert states(board) == {"available"}
-        await undone(app, pilot, "prioritise of task-00", "becomes again")
+        await undone(app, pilot, "prioritize of task-00", "returns to")
         await until(pilot, lambda: "available again" in text_of(app))
         await pilot.press("escape", "u")
-        await until(pilot, lambda: "There is no act to undo" in text_of(app))
+        await until(pilot, lambda: "there is no act to undo" in text_of(app))
 
-    drive(Path(board.path), steps, size=(80, 24))
+    drive(Path(board.location.where), steps, size=(80, 24))
     assert board.find("task-00")[0].name == "task-00.available"
 
 
-def test_what_moved_since_a_bulk_act_is_left_out_and_the_rest_is_undone(board: dibs.Board) -> None:
+def test_tasks_that_moved_since_a_bulk_act_are_left_out_of_its_undo(board: dibs.Board) -> None:
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         await many_parked(app, pilot, board)
         board.requeue(board.find("task-03")[0].name)
         board.claim("task-03", owner="web-9", ttl=60)
-        await undone(app, pilot, "10 of 11", "claimed by web-9 since")
-        await asked(app, pilot, "Esc leaves")
+        await undone(app, pilot, "10 will be undone", "1 changed", "claimed by web-9")
+        await asked(app, pilot, "Esc closes")
 
-    drive(Path(board.path), steps)
+    drive(Path(board.location.where), steps)
     assert state(board, "task-03") == "claimed"
     assert states(board) == {"available", "claimed"}
 
@@ -99,124 +101,126 @@ def test_keys_are_answered_while_a_bulk_act_is_undone(
     board: dibs.Board, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     began, go_on = Event(), Event()
-    undo = dibs.Board.undo
+    undo = type(board).undo
 
     def slowly(self: dibs.Board, *what: Any, **how: Any) -> dibs.Task:
         task = undo(self, *what, **how)
+        assert task is not None
         if task.id == MANY[2]:
             began.set()
             assert go_on.wait(PATIENCE)
         return task
 
-    monkeypatch.setattr(dibs.Board, "undo", slowly)
+    monkeypatch.setattr(type(board), "undo", slowly)
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         await many_parked(app, pilot, board)
-        await undone(app, pilot, "Undo 11 tasks?")
+        await undone(app, pilot, "Undo 11 tasks")
         await until(pilot, began.is_set)
         await asked(app, pilot, "2 of 11 … Esc stops")
         await pilot.press("escape")
         go_on.set()
-        await until(pilot, lambda: "3 done · 8 left" in text_of(app))
-        assert "Undo 11 tasks: stopped" in text_of(app)
+        await until(pilot, lambda: "3 undone · 8 not started" in text_of(app))
+        assert "Undo 11 tasks: stopped, 3 undone" in text_of(app)
 
-    drive(Path(board.path), steps)
+    drive(Path(board.location.where), steps)
     assert [state(board, ident) for ident in MANY] == ["available"] * 3 + ["failed"] * 8
 
 
-def test_u_on_a_row_that_was_chosen_undoes_the_last_act_on_that_task(board: dibs.Board) -> None:
+def test_u_on_a_chosen_row_undoes_the_last_act_on_that_task(board: dibs.Board) -> None:
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         await many_parked(app, pilot, board)
+        await pilot.press("escape")
         await pilot.press("5", "down", "down")
         task = table(app, "failed").cursor_task
         assert task is not None
-        await undone(app, pilot, f"the last act on {task.id}", f"park of {task.id}")
+        await undone(app, pilot, f"last act on {task.id}", f"park of {task.id}")
         await until(pilot, lambda: state(board, task.id) == "available")
         assert [state(board, ident) for ident in MANY].count("failed") == 10
         await pilot.press("escape")
 
-    drive(Path(board.path), steps)
+    drive(Path(board.location.where), steps)
 
 
-def test_u_in_the_dialog_changes_between_the_row_and_the_board(board: dibs.Board) -> None:
-    board.reprioritise("task-00.available", 9)
-    board.reprioritise("task-05.available", 1)
+def test_u_in_the_dialog_switches_between_the_row_and_the_board(board: dibs.Board) -> None:
+    board.prioritize("task-00.available", 9)
+    board.prioritize("task-05.available", 1)
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         await pilot.press("2", "home", "down", "home", "u")
-        await until(pilot, lambda: "the last act on task-00" in text_of(app))
-        for where in ("the last act on the board", "the last act on task-00"):
+        await until(pilot, lambda: "last act on task-00" in text_of(app))
+        for where in ("last act on the board", "last act on task-00"):
             await asked(app, pilot, "y — undo")
             await pilot.press("u")
-            await until(pilot, lambda where=where: f"{where}:" in text_of(app))  # type: ignore[misc]
+            await until(pilot, lambda where=where: where in text_of(app))  # type: ignore[misc]
         assert isinstance(app.screen, UndoScreen)
 
-    drive(Path(board.path), steps)
+    drive(Path(board.location.where), steps)
 
 
-def test_an_act_that_cannot_be_undone_is_named_and_the_one_before_it_is_offered(
+def test_an_act_that_cannot_be_undone_is_named_and_the_previous_one_offered(
     board: dibs.Board,
 ) -> None:
-    board.reprioritise("task-00.available", 9)
+    board.prioritize("task-00.available", 9)
     claim = board.claim("task-01", owner="w", ttl=60)
     assert claim is not None
     board.force_release(claim.name, "hung")
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
-        told = ("force-release of task-01: its holder", "prioritise of task-00")
-        await undone(app, pilot, *told)
+        words = ("force-release of task-01: its claim", "prioritize of task-00")
+        await undone(app, pilot, *words)
         await until(pilot, lambda: "available again" in text_of(app))
         assert not isinstance(app.screen, ActScreen)
 
-    drive(Path(board.path), steps)
+    drive(Path(board.location.where), steps)
     assert board.find("task-00")[0].name == "task-00.available"
 
 
 @pytest.mark.parametrize("many", [1, 5])
-def test_a_reap_from_the_dashboard_is_named_first_and_the_act_before_it_is_offered(
+def test_a_reap_from_the_dashboard_is_named_and_the_previous_act_offered(
     board: dibs.Board, many: int
 ) -> None:
-    board.reprioritise("task-00.available", 9)
+    board.prioritize("task-00.available", 9)
     process = subprocess.Popen(["sleep", "60"])
     holder = board.host.process(process.pid)
     for ident in MANY[1 : 1 + many]:
         assert board.claim(ident, owner="w", ttl=600, process=holder) is not None
     process.kill()
     process.wait()
-    named = "reap of task-01: its holder" if many == 1 else f"reap of {many} tasks: its holder"
+    named = "reap of task-01: its claim" if many == 1 else f"reap of {many} tasks: its claim"
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
-        await until(pilot, lambda: table(app, "stale").length == many)
+        await until(pilot, lambda: len(table(app, "stale").listed_rows()) == many)
         await pilot.press("home", "R") if many == 1 else await pilot.press("asterisk", "R")
         await asked(app, pilot, "y — requeue")
         await pilot.press("y")
-        await until(pilot, lambda: all(state(board, i) == "available" for i in MANY))
+        await until(pilot, lambda: {state(board, i) for i in MANY} <= {"available", "later"})
         if many > 1:
-            await asked(app, pilot, "Esc leaves")
+            await asked(app, pilot, "Esc closes")
             await pilot.press("escape")
         await until(pilot, lambda: not isinstance(app.screen, ActScreen))
         await pilot.press("u")
-        await until(pilot, lambda: "the last act on" in text_of(app))
-        if "on the board" not in text_of(app):  # the cursor is on a row that was chosen
+        await until(pilot, lambda: "last act on" in text_of(app))
+        if "last act on the board" not in text_of(app):  # the cursor is on a row that was chosen
             await pilot.press("u")
         await until(pilot, lambda: named in text_of(app))
-        assert "prioritise of task-00" in text_of(app)
+        assert "prioritize of task-00" in text_of(app)
         await pilot.press("escape")
 
-    drive(Path(board.path), steps)
+    drive(Path(board.location.where), steps)
 
 
-def test_raising_what_has_the_highest_priority_is_told_and_is_no_act_to_undo(
+def test_raising_the_highest_priority_is_reported_and_cannot_be_undone(
     board: dibs.Board,
 ) -> None:
-    board.reprioritise("task-00.available", 9)
+    board.prioritize("task-00.available", 9)
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         await pilot.press("2", "asterisk", "plus")
-        await asked(app, pilot, "y — raise")
+        await asked(app, pilot, "y — set")
         await pilot.press("y")
-        await until(pilot, lambda: "10 done" in text_of(app))
+        await until(pilot, lambda: "10 raised" in text_of(app))
         assert "1 unchanged" in text_of(app)
 
-    drive(Path(board.path), steps)
+    drive(Path(board.location.where), steps)
     assert [len(step) for step in board.undo_steps()] == [10, 1]

@@ -1,4 +1,4 @@
-"""The real `dibs` in a tmux of its own: the screen that an operator over ssh has."""
+"""The real `dibs` in its own tmux: the screen of an operator over ssh."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NUMBERS = count(1)
 
 
 class Tmux:
-    """One window of one server; keys go in, and what it shows is read."""
+    """One window of one tmux server: send keys to it and read its screen."""
 
     def __init__(self, size: tuple[int, int], command: str, env: Mapping[str, str]) -> None:
         self._server = ("tmux", "-L", f"dibs-e2e-{os.getpid()}-{next(_NUMBERS)}", "-f", os.devnull)
@@ -52,11 +52,11 @@ class Tmux:
 
     @property
     def text(self) -> str:
-        """The whole screen."""
+        """The text of the full screen."""
         return "\n".join(self.lines)
 
     def wait_for(self, found: Callable[[str], Found], seconds: float = PATIENCE) -> Found:
-        """What is found on the screen as soon as it is; tmux tells nobody of a change."""
+        """The first true result of `found`; polls, because tmux does not report changes."""
         end = time.monotonic() + seconds
         while True:
             text = self.text
@@ -67,15 +67,15 @@ class Tmux:
             time.sleep(0.01)
 
     def shows(self, *texts: str, seconds: float = PATIENCE) -> None:
-        """Wait until all of these stand on the screen."""
+        """Wait until all of these texts are on the screen."""
         self.wait_for(lambda seen: all(text in seen for text in texts), seconds)
 
     def lacks(self, text: str, seconds: float = PATIENCE) -> None:
-        """Wait until this stands nowhere on the screen."""
+        """Wait until this text is not on the screen."""
         self.wait_for(lambda seen: text not in seen, seconds)
 
     def send(self, *keys: str) -> None:
-        """Press keys by the names that tmux has for them."""
+        """Press keys, by their names in tmux."""
         self._run("send-keys", *keys)
 
     def type(self, text: str) -> None:
@@ -83,22 +83,24 @@ class Tmux:
         self._run("send-keys", "-l", text)
 
     def resize(self, size: tuple[int, int]) -> None:
-        """Drag the window to another size."""
+        """Resize the window."""
         columns, rows = map(str, size)
         self._run("resize-window", "-x", columns, "-y", rows)
 
     def end(self) -> None:
-        """End the server, and with it all that runs there; tmux leaves its socket behind."""
+        """End the server and everything in it; tmux leaves its socket behind."""
         subprocess.run([*self._server, "kill-server"], capture_output=True, timeout=PATIENCE)
         self._socket.unlink(missing_ok=True)
 
 
 @contextmanager
 def tmux(home: Path, size: tuple[int, int], *argv: str | Path) -> Iterator[Tmux]:
-    """`dibs …` in a tmux, ended at the end."""
+    """`dibs …` in tmux; ended with the block."""
     if shutil.which("tmux") is None:
         pytest.skip("NOTHING WAS TRIED END TO END: tmux is not installed")
-    env = environment(home, SHELL="/bin/sh")  # a user without a shell would end the server
+    env = environment(
+        home, SHELL="/bin/sh"
+    )  # the server would end at once for a user without a shell
     del env["TERM"], env["COLORTERM"]
     made = Tmux(size, join(map(str, (*DIBS, *argv))), env)
     try:

@@ -1,4 +1,4 @@
-"""A dashboard in a terminal whose storage makes trouble: what it says, and that it mends."""
+"""Helpers for tests of storage trouble in a terminal: the banner, the keys and the recovery."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.tui.terminal import Terminal, verb
 
 
 def three_tasks(place: Path) -> Path:
-    """A board with one claim and two waiting tasks."""
+    """A board with one claimed and two available tasks."""
     board = dibs.open(place / "board", create=True)
     for n in (1, 2, 3):
         board.add(f"task-{n}")
@@ -18,7 +18,7 @@ def three_tasks(place: Path) -> Path:
 
 
 def brightness(shown: Terminal, text: str) -> int:
-    """How bright the characters of a text are that stands on the screen once; 0 where it is not."""
+    """The brightness of a text that is on the screen once; 0 if it is not there."""
     for y, line in enumerate(shown.lines):
         if text in line:
             colour = shown.cells(y)[line.index(text)].fg
@@ -27,22 +27,22 @@ def brightness(shown: Terminal, text: str) -> int:
 
 
 def troubled(shown: Terminal, *words: str) -> None:
-    """The banner says these words, and the rows are dim."""
+    """Wait until the banner has these words and the rows are dim."""
     bright = shown.wait_for(lambda: brightness(shown, "task-2"))
     shown.shows(*words)
     shown.wait_for(lambda: 0 < brightness(shown, "task-2") < 0.75 * bright)
 
 
 def answers(shown: Terminal) -> None:
-    """Keys are answered meanwhile."""
-    for key, text in [("2", "─ 2 ○ available"), ("3", "─ 3 ● claimed")] * 5:
+    """Check that keys are answered meanwhile."""
+    for key, text in [("2", "▌2 ○ available"), ("3", "▌3 ● claimed")] * 5:
         shown.send(key)
         shown.shows(text)
     shown.send("1")
 
 
 def recovered(shown: Terminal, path: Path, *gone: str) -> None:
-    """The banner has gone by itself, and what happens is seen again."""
+    """Wait until the banner is gone, and check that changes are shown again."""
     for word in gone:
         shown.lacks(word)
     verb(path, "add", "task-9")

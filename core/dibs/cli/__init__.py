@@ -1,102 +1,69 @@
-"""The command `dibs`: one line for every verb, and nothing imported that the verb does not need."""
+"""The command `dibs`; each run imports only what its verb needs."""
 
 from __future__ import annotations
 
 import gc
 import io
-import os
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from functools import partial
 
-from dibs.errors import DibsError
-
-if TYPE_CHECKING:
-    from argparse import Namespace
+from dibs.cli.stdio import mute, open_stdio, to_the_end, unwritten
+from dibs.model.errors import DibsError
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one verb; every refusal is one line on stderr and a documented exit code."""
+def main(argv: Sequence[str] | None = None, started: Callable[[], object] | None = None) -> int:
+    """Run one verb; reports an error as one line on stderr and a documented exit code.
+
+    `started` is called when the command line is parsed and the verb is about to run.
+    """
     argv = list(sys.argv[1:] if argv is None else argv)
-    open_stdio()
+    if None in (sys.stdin, sys.stdout, sys.stderr):
+        open_stdio()
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a terminal may not know every character
+        if isinstance(stream, io.TextIOWrapper):  # the terminal may lack a character
             stream.reconfigure(errors="backslashreplace")
     try:
-        code = _run(argv)
+        code = _run(argv, started)
         sys.stdout.flush()
         return code
-    except BrokenPipeError:
-        mute(1)
-        return 0
     except OSError as error:
-        from dibs.cli.say import complain
-
-        mute(1)
-        where = error.filename or "standard output"
-        complain(f"{where}: {error.strerror}: look at what was done before you try again")
-        return 1
+        return unwritten(error)
     except MemoryError:
         from dibs.cli.say import complain
 
         mute(1)
-        complain("out of memory: look at what was done before you try again")
+        complain("out of memory: check the board before you try again")
         return 1
     except KeyboardInterrupt:
         return 130
+    except RuntimeError as error:  # Python 3.11 wraps what is raised while a class is made
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            return 130
+        raise
 
 
-def _run(argv: list[str]) -> int:
-    """The exit code of one verb, of help, or of bad usage."""
+def _run(argv: list[str], started: Callable[[], object] | None) -> int:
+    """Run one verb, print help or report bad usage; returns the exit code."""
+    from dibs.cli.grammar import parse
     from dibs.cli.say import Voice
 
+    gc.disable()  # nothing that is made here is ever garbage, and a pass over it costs time
     try:
-        args = _parsed(argv)
+        args = parse(argv)
     except SystemExit as end:
         return int(end.code or 0)
-    voice = Voice(json=args.json)
-    try:
-        code: int = args.run(voice, args)
-        return code
-    except DibsError as error:
-        from dibs.cli.refusal import tell
-
-        return tell(voice, error)
-
-
-def _parsed(argv: list[str]) -> Namespace:
-    """The arguments, and the verb's own modules with them: nothing of it is ever garbage."""
-    from dibs.cli.grammar import parse
-
-    gc.disable()
-    try:
-        return parse(argv)
     finally:
         gc.freeze()
         gc.enable()
+    voice = Voice(args.json, args)
+    if started is not None:
+        started()
+    try:
+        run = partial(args.run, voice, args)
+        code: int = to_the_end(run) if args.many else run()
+        return code
+    except DibsError as error:
+        from dibs.cli.refusal import report
 
-
-def mute(fd: int) -> None:
-    """Let what a standard stream still holds go nowhere, where it would fail again at the end."""
-    with suppress(OSError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), fd)
-
-
-closed: list[int] = []
-"""The standard streams that the caller had closed."""
-
-
-def open_stdio() -> None:
-    """Put nothing in the place of a standard stream that is closed, lest another file take it."""
-    if None not in (sys.stdin, sys.stdout, sys.stderr):
-        return
-    for fd in range(3):
-        try:
-            os.fstat(fd)
-        except OSError:
-            closed.append(fd)
-            os.open(os.devnull, os.O_RDWR)
-    sys.stdin = sys.stdin or os.fdopen(0)
-    sys.stdout = sys.stdout or os.fdopen(1, "w")
-    sys.stderr = sys.stderr or os.fdopen(2, "w")
+        return report(voice, error)

@@ -1,44 +1,76 @@
-"""What the verbs share: the board they work on, and a claim as a result."""
+"""What the verbs share: opening the board, and printing a claim or a task."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING
 
-from dibs.board import Board, open
-from dibs.errors import BadName, NotExact
-from dibs.place import located
+from dibs.board import locate, open
+from dibs.model.errors import BadName
 
 if TYPE_CHECKING:
-    from dibs.claims import Claim
+    from dibs.board import Board, Claim
     from dibs.cli.say import Voice
-    from dibs.names import Task
+    from dibs.model.capabilities import Capability
+    from dibs.model.task import Task
+    from dibs.where import FoundBoard
 
 
-def board_of(args: argparse.Namespace, *, create: bool = False) -> Board:
-    """The board that the command was pointed at.
+def board_of(args: argparse.Namespace) -> Board:
+    """Open the board that the command line names.
 
-    Refused beneath a missing mount, by reading verbs as well: an alarm on the empty directory there
-    would stay silent.
+    Refused below a missing mount, by verbs that only read as well: an alarm that watched the empty
+    directory there would never go off.
     """
-    board = open(place(args), create=create)
-    if not board.begun:
-        from dibs.board import not_lost
-
-        not_lost(board.path)
+    args.opened = board = open(args.board or place_given(args))
+    board.require_mounted()
     return board
 
 
 def place(args: argparse.Namespace) -> str:
-    """The path of that directory."""
-    given: str = args.dir
-    if not given:
-        raise BadName("the path of the board is empty: -d takes a directory, and so does DIBS_DIR")
-    return located(given)
+    """The place of that board, in a form that means the same from any directory."""
+    return locate(place_given(args)).where
+
+
+def place_given(args: argparse.Namespace) -> str:
+    """The place of that board as it was named, or found; an empty one is refused."""
+    return args.board or chosen(args).where
+
+
+def chosen(args: argparse.Namespace) -> FoundBoard:
+    """The board that the command line uses, and why it is this one."""
+    from dibs.where import EMPTY, FoundBoard, find
+
+    if args.board is None or args.board is args.environment:
+        return find()
+    if not args.board:
+        raise BadName(EMPTY)
+    return FoundBoard(args.board, "-d")
+
+
+def given(text: str) -> str:
+    """A text from the command line; from standard input if it is `-`."""
+    if text != "-":
+        return text
+    import sys
+
+    from dibs.model.questions import FILE_BYTES
+
+    data = sys.stdin.buffer.read(FILE_BYTES + 1)
+    try:
+        return data.decode().removesuffix("\n")
+    except UnicodeDecodeError:
+        raise BadName("standard input is not UTF-8 text: give the text in UTF-8") from None
+
+
+def require(board: Board, capability: Capability) -> None:
+    """Refuse a verb that this board does not support."""
+    if capability not in board.capabilities:
+        raise BadName(f"{board.location.label}: this kind of board does not support {capability}")
 
 
 def say_claim(voice: Voice, status: str, claim: Claim) -> None:
-    """A claim that was made or kept: its name, or all there is to know of it."""
+    """Print a claim: its exact name, or as JSON all its fields."""
     task, record = claim.task, claim.record
     voice.result(
         claim.name,
@@ -55,31 +87,30 @@ def say_claim(voice: Voice, status: str, claim: Claim) -> None:
             "priority": task.priority,
             "ttl": claim.ttl,
             "metadata": record.metadata,
-            "payload": claim.payload,
+            "payload": task.name,
+            "answers": [question.fields for question in claim.answers],
+            **slot_fields(task),
         },
     )
 
 
+def slot_fields(task: Task) -> dict[str, object]:
+    """The JSON fields of a lock: its name, and the number of the slot; none for a task."""
+    if task.kind != "lock":
+        return {}
+    from dibs.model.slots import split
+
+    return dict(zip(("lock", "slot"), split(task.id), strict=True))
+
+
 def say_task(voice: Voice, status: str, task: Task) -> None:
-    """What something has become: its name, or all there is to know of it."""
+    """Print what a task or lock has become: its exact name, or as JSON all its fields."""
     voice.result(task.name, {"status": status, **_fields(task)} if voice.json else {})
 
 
 def _fields(task: Task) -> dict[str, object]:
     from dibs.cli.say import fields_of
-    from dibs.clock import Sample
-    from dibs.entries import entry
+    from dibs.model.entries import entry
+    from dibs.model.sample import Sample
 
     return fields_of(entry(task, None, Sample(0, 0)))
-
-
-def is_exact(name: str) -> bool:
-    """Whether a name is one that an act can be done on, by its form."""
-    from dibs.names import exact
-
-    sight, slash, _ = name.rpartition("/")
-    try:
-        exact(sight if slash and sight not in ("done", "failed") else name)
-    except NotExact:
-        return False
-    return True

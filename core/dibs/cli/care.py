@@ -1,4 +1,4 @@
-"""The janitor and the doctor."""
+"""The maintenance verbs: the janitor, checks, removal and upgrade."""
 
 from __future__ import annotations
 
@@ -7,95 +7,126 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from dibs.cli.boards import board_of, place, say_task
-from dibs.errors import BadName
+from dibs.cli.boards import board_of, place, require, say_task
+from dibs.cli.stdio import flush_between, unwritten
+from dibs.model.capabilities import Capability
+from dibs.model.errors import BadName
+from dibs.model.task import CLAIMED, HELD
 
 if TYPE_CHECKING:
     from dibs.board import Board
+    from dibs.cli.pager import Pager
     from dibs.cli.say import Voice
-    from dibs.findings import Finding
+    from dibs.model.answers import Finding
+
+_SHORTEST = 0.05
+"""The shortest time between two passes of `reap --every`, in seconds."""
 
 
 def reap(voice: Voice, args: argparse.Namespace) -> int:
-    """Give back what fell silent, once or for ever, or exactly one claim."""
+    """Requeue stale claims, once or until stopped, or one given claim."""
+    if args.every is not None and args.every < _SHORTEST:
+        raise BadName(f"--every must be at least {_SHORTEST:g} seconds, got {args.every:g}")
     board = board_of(args)
     if args.name is not None:
         return _reap_one(voice, board, args)
     if args.reason:
-        raise BadName("--reason goes with the exact name of one claim")
+        raise BadName("--reason needs the exact name of one claim: add CLAIM")
+    pager = _pager(args.notify) if args.notify is not None else None
+    try:
+        return _reap_all(voice, board, args, pager)
+    except OSError as error:  # the pass was done in full, and its answer is unread
+        return unwritten(error, acted=True)
+
+
+def _reap_all(voice: Voice, board: Board, args: argparse.Namespace, pager: Pager | None) -> int:
     while True:
-        reaped = board.reap()
-        for task in reaped.given_back:
+        reaped = pager.reap(board, go_on=args.every is not None) if pager else board.reap()
+        for task in reaped.tasks:
             say_task(voice, "reaped", task)
+        for task in reaped.due:
+            say_task(voice, "due", task)
         for line in reaped.refused if voice.json else ():
             voice.result("", {"status": "refused", "error": line})
         if reaped.refused:
             others = len(reaped.refused) - 1
-            more = f"; {others} more like it: `dibs check` lists them" if others else ""
-            voice.words(f"not given back: {reaped.refused[0]}{more}")
-        if reaped.waiting is not None and args.every is None:
-            left = reaped.waiting
+            more = f"; and {others} more: `dibs check` lists them" if others else ""
+            voice.words(f"not requeued: {reaped.refused[0]}{more}")
+        if reaped.retry is not None and args.every is None:
+            left = reaped.retry
             if voice.json:
                 voice.result("", {"status": "waiting", "retry": round(left, 3)})
-            voice.words(f"nobody can vouch for the clock yet; look again in {max(1.0, left):.0f} s")
+            voice.words(f"the clock is not trusted yet: try again in {max(1.0, left):.0f} s")
         if args.every is None:
+            if pager is not None:
+                pager.end()
             return 1 if reaped.refused else 0
-        sys.stdout.flush()
-        time.sleep(max(0.05, args.every))
+        flush_between()
+        time.sleep(min(args.every, max(_SHORTEST, reaped.next or args.every)))
+
+
+def _pager(command: str) -> Pager:
+    from dibs.cli.pager import Pager
+
+    return Pager(command)
 
 
 def _reap_one(voice: Voice, board: Board, args: argparse.Namespace) -> int:
     from dibs.cli.act import exactly
 
-    if args.every is not None:
-        raise BadName("one claim is given back once: leave --every out")
-    exactly(board, args.name)
+    if args.every is not None or args.notify is not None:
+        given = "--every" if args.every is not None else "--notify"
+        raise BadName(f"{given} cannot be combined with CLAIM: leave one of them out")
+    exactly(board, args.name, "reap", CLAIMED, HELD)
     say_task(voice, "reaped", board.reap_claim(args.name, args.reason))
     return 0
 
 
 def check(voice: Voice, args: argparse.Namespace) -> int:
-    """Tell of everything that is not as it should be, and mend what can be."""
+    """Report each fault of the board; with `--repair`, repair what can be repaired."""
     if args.probe or args.peer:
         return _probe(voice, args)
     board = board_of(args)
-    mended: list[Finding] = []
-    findings = board.repair(mended.append) if args.repair else board.check()
-    for finding in mended:
-        line = f"mended: {finding.kind} {finding.name}: {finding.text}"
-        voice.result(line, _fields(finding, mendable=False) | {"mended": True})
+    require(board, Capability.CHECK)
+    repaired: list[Finding] = []
+    findings = board.repair(repaired.append) if args.repair else board.check()
+    for finding in repaired:
+        line = f"repaired: {finding.kind} {finding.name}: {finding.text}"
+        voice.result(line, _fields(finding, repairable=False) | {"mended": True})
     for finding in findings:
-        mendable = finding.mend is not None and not args.repair
-        hint = "  (--repair)" if mendable else ""
-        fields = _fields(finding, mendable=mendable) | ({"mended": False} if args.repair else {})
+        repairable = finding.repair is not None and not args.repair
+        hint = "  (--repair)" if repairable else ""
+        fields = _fields(finding, repairable=repairable) | (
+            {"mended": False} if args.repair else {}
+        )
         voice.result(f"{finding.kind:<10} {finding.name}: {finding.text}{hint}", fields)
     faults = sum(finding.fault for finding in findings)
     if not faults:
-        voice.words("nothing else is wrong" if mended else "nothing wrong")
+        voice.words("no other faults" if repaired else "no faults")
     return 6 if faults else 0
 
 
-def _fields(finding: Finding, *, mendable: bool) -> dict[str, object]:
+def _fields(finding: Finding, *, repairable: bool) -> dict[str, object]:
     return {
         "kind": finding.kind,
         "name": finding.name,
         "text": finding.text,
-        "repairable": mendable,
+        "repairable": repairable,
         "fault": finding.fault,
         **({"ids": finding.ids} if finding.ids else {}),
     }
 
 
 def _probe(voice: Voice, args: argparse.Namespace) -> int:
-    """Tell what the directory can do, by doing it, and what that comes to."""
-    from dibs.probing.fitness import trouble, verdict
-    from dibs.probing.probe import probe
+    """Report what the storage can do, found out by trying, and the verdict."""
+    from dibs.model.fitness import trouble, verdict
 
     if args.repair or not args.probe:
-        raise BadName("--peer goes with --probe, and --repair with neither")
+        raise BadName("--peer needs --probe, and --repair cannot be combined with either")
     board = board_of(args)
+    require(board, Capability.PROBE)
     lines = []
-    for line in probe(board.path, args.peer or ""):
+    for line in board.probe(args.peer or ""):
         lines.append(line)
         voice.result(
             f"{line.ability:<12} {line.grade:<4}  {line.text}",
@@ -109,47 +140,48 @@ def _probe(voice: Voice, args: argparse.Namespace) -> int:
 
 
 def purge(voice: Voice, args: argparse.Namespace) -> int:
-    """Remove the payloads of tasks that were done long enough ago."""
+    """Remove old done tasks with their payloads."""
     count = board_of(args).purge(args.older_than)
-    voice.result(str(count), {"status": "purged", "count": count})
+    tasks = "1 done task was" if count == 1 else f"{count} done tasks were"
+    voice.result(f"{tasks} removed", {"status": "purged", "count": count})
     return 0
 
 
 def forget(voice: Voice, args: argparse.Namespace) -> int:
-    """Free the ids of tasks that are gone; what keeps one does not keep the others."""
+    """Free the ids of removed tasks; a refused id does not stop the others."""
     idents = _listed(args)
     kept = 0
     for ident, refusal in board_of(args).forget_each(idents):
         if refusal is not None and len(idents) == 1:
             raise refusal
-        status, told = ("forgotten", "") if refusal is None else ("refused", str(refusal))
+        status, why = ("forgotten", "") if refusal is None else ("refused", str(refusal))
         kept += refusal is not None
-        fields = {"status": status, "id": ident} | ({"error": told} if told else {})
-        voice.result(f"{status:<9} {ident}{told and f': {told}'}", fields)
+        fields = {"status": status, "id": ident} | ({"error": why} if why else {})
+        voice.result(f"{status:<9} {ident}{why and f': {why}'}", fields)
+    if not idents:
+        voice.words("the list is empty")
     return 3 if kept else 0
 
 
 def _listed(args: argparse.Namespace) -> list[str]:
-    """The ids of the line and of the list, each once."""
+    """The ids of the command line and of the list, without repeats."""
     from dibs.cli.produce import listed
+    from dibs.model.names import lines_of
 
-    idents = list(args.id)
-    if args.source is not None:
-        lines = listed(args.source).split("\n")
-        idents += [line.rstrip("\r") for line in lines if line.rstrip("\r")]
-    if not idents:
-        raise BadName("give the ids to free, or a list with --from FILE")
-    return list(dict.fromkeys(idents))
+    if not args.id and args.source is None:
+        raise BadName("no ids to free: give them, or a list with --from FILE")
+    listing = lines_of(listed(args.source)) if args.source is not None else []
+    return list(dict.fromkeys([*args.id, *listing]))
 
 
 def upgrade(voice: Voice, args: argparse.Namespace) -> int:
-    """Make a board of format 1 one of format 2, while no claim on it is alive."""
-    from dibs.settings import FORMAT
-    from dibs.upgrading import upgrade
+    """Upgrade a board to today's format; refused while a claim on it is alive."""
+    from dibs.board import upgrade
+    from dibs.model.settings import FORMAT
 
     path = place(args)
     status = "upgraded" if upgrade(path) else "current"
     board_of(args)
-    words = f"{path} has format {FORMAT}" + (" now" if status == "upgraded" else " already")
+    words = f"{path} {'now' if status == 'upgraded' else 'already'} has format {FORMAT}"
     voice.result(words, {"status": status, "board": path, "format": FORMAT})
     return 0

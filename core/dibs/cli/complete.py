@@ -5,18 +5,16 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from dibs.cli import running
-from dibs.cli.grammar import VERBS, parser_of
+from dibs.cli import grammar, running
+from dibs.cli.grammar import RUN, VERBS, parser_of
 
 if TYPE_CHECKING:
     from dibs.cli.say import Voice
 
-_WORDS = {word: verb.text for word, verb in VERBS.items()} | {
-    "run": "work on claims with a command, supervised"
-}
-_WANTS_CLAIM = ("claim", "claim?", "waiting", "ended?")
-# Anybody may have chosen an id, so no shell may expand one: neither where they are listed (`compgen
-# -W` runs what stands in a word) nor where one comes to stand on the line.
+_WORDS = {word: verb.text for word, verb in VERBS.items()} | {"run": RUN}
+_WANTS_CLAIM = ("claim", "claim?", "claim|mine", "waiting", "ended?", "asked")
+# Anyone may choose an id, so the shell must never expand one: not in the list (`compgen -W` runs
+# what a word contains) nor when a completed one is put on the command line.
 _LIST = r"""dibs DIR ls --json 2>/dev/null | sed -n 's/.*"'"$wanted"'": "\([^"\\]*\)".*/\1/p'"""
 _BASH = r"""_dibs() {
   local word=${COMP_LINE:0:COMP_POINT} verb= words= wanted= cut= name i dir=()
@@ -24,7 +22,7 @@ _BASH = r"""_dibs() {
   for ((i = 1; i < COMP_CWORD; i++)); do
     case ${COMP_WORDS[i]} in
       --) [ "$verb" != run ] || return 0 ;;
-      -d|--dir)
+      -d|--board|--dir)
         i=$((i + 1)); [ "${COMP_WORDS[i]}" != = ] || i=$((i + 1))
         [ "$i" -lt "$COMP_CWORD" ] || return 0
         dir=(-d "${COMP_WORDS[i]/#\~/$HOME}") ;;
@@ -48,8 +46,9 @@ _ZSH = r"""_dibs() {
   for ((i = 2; i < CURRENT; i++)); do
     case ${words[i]} in
       --) [[ $verb != run ]] || { _files; return } ;;
-      -d|--dir) (( ++i < CURRENT )) || { _files -/; return }; dir=(-d ${words[i]/#\~/$HOME}) ;;
-      --dir=*) dir=(-d ${${words[i]#--dir=}/#\~/$HOME}) ;;
+      -d|--board|--dir)
+        (( ++i < CURRENT )) || { _files -/; return }; dir=(-d ${words[i]/#\~/$HOME}) ;;
+      --board=*|--dir=*) dir=(-d ${${words[i]#*=}/#\~/$HOME}) ;;
       -*) ;;
       *) verb=${verb:-${words[i]}} ;;
     esac
@@ -78,10 +77,11 @@ _FISH = r"""function __dibs_at
         switch $word
             case --
                 test "$verb" != run; or return 1
-            case -d --dir
+            case -d --board --dir
                 set value yes
-            case '--dir=*'
-                set __dibs_dir -d (string replace -- --dir= '' $word | string replace -r '^~' $HOME)
+            case '--board=*' '--dir=*'
+                set __dibs_dir -d (string replace -r '^--[a-z]*=' '' -- $word \
+                    | string replace -r '^~' $HOME)
             case '-*'
             case '*'
                 test -n "$verb"; or set verb $word
@@ -93,12 +93,12 @@ function __dibs_names
     set -l wanted $argv
     LIST
 end
-complete -c dibs -s d -l dir -r -f -a '(__fish_complete_directories)'
+complete -c dibs -s d -l board -l dir -r -f -a '(__fish_complete_directories)'
 """
 
 
 def completion(voice: Voice, args: argparse.Namespace) -> int:
-    """Print what the shell should source."""
+    """Print the script that the shell sources."""
     script = {"bash": _bash, "zsh": _zsh, "fish": _fish}[args.shell]()
     if voice.json:
         voice.result("", {"shell": args.shell, "script": script})
@@ -114,11 +114,11 @@ def options(word: str) -> list[str]:
 
 
 def _wants(word: str) -> str:
-    """What a verb's argument is: a claim, an id, or nothing that could be listed."""
+    """What to complete a verb's argument with: `claim`, `id`, or empty for neither."""
     wanted = VERBS[word].options.split() if word in VERBS else ["id?"]
     if any(option in _WANTS_CLAIM for option in wanted):
         return "claim"
-    return "id" if {"id", "id?", "ids*", "name"} & set(wanted) else ""
+    return "id" if {"id", "id?", "of?", "ids*", "tasks?", "name"} & set(wanted) else ""
 
 
 def _bash() -> str:
@@ -130,7 +130,7 @@ def _zsh() -> str:
 
 
 def _filled(text: str, offer: str) -> str:
-    """A script with what each verb takes, the list of verbs where there is none yet."""
+    """A script with the cases of all verbs; without a verb it offers the list of verbs."""
     cases = [f'    "") {offer.format(" ".join(_WORDS))} ;;']
     for word in _WORDS:
         offered = offer.format(" ".join(options(word)))
@@ -144,7 +144,9 @@ def _fish() -> str:
         text = text.replace("'", "")
         lines.append(f"complete -c dibs -n '__dibs_at \"\"' -a {word} -d '{text}'")
         here = f"complete -c dibs -n '__dibs_at {word}'"
-        lines += [f"{here} -l {option[2:]}" for option in options(word) if option != "--dir"]
+        lines += [
+            f"{here} -l {option[2:]}" for option in options(word) if option not in grammar.PLACE
+        ]
         if _wants(word):
             lines.append(f"{here} -f -a '(__dibs_names {_wants(word)})'")
     return "\n".join(lines) + "\n"

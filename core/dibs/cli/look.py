@@ -1,4 +1,4 @@
-"""The reader's verbs."""
+"""The verbs that only read: ls, show, log, status, where and paths."""
 
 from __future__ import annotations
 
@@ -7,42 +7,68 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from dibs.cli.boards import board_of, place
-from dibs.cli.say import age, fields_of
-from dibs.errors import BadName, DibsError, UnknownId
-from dibs.filters import parse, states
-from dibs.journal import INTENT, REFUSED, ROTATED, last, outcomes
+from dibs.board import locate
+from dibs.cli.boards import board_of, chosen
+from dibs.cli.said import said
+from dibs.cli.say import fields_of, is_parked
+from dibs.model.errors import BadName, DibsError, UnknownId
+from dibs.model.events import INTENT, REFUSED, ROTATED, last, outcomes, spoken
+from dibs.model.filters import parse, states, uses
+from dibs.model.questions import summary
+from dibs.model.reasons import last_reasons
+from dibs.model.safe_text import age
+from dibs.model.task import DONE, LATER, STATES
+from dibs.model.waiters import WAITER_STATES, waiter_entry
 
 if TYPE_CHECKING:
     from dibs.board import Board
     from dibs.cli.say import Voice
-    from dibs.entries import Entry
-    from dibs.evidence import Evidence
-    from dibs.journal import Event
-    from dibs.names import Task
+    from dibs.model.answers import LockStatus
+    from dibs.model.entries import Entry
+    from dibs.model.events import Event
+    from dibs.model.evidence import Evidence
+    from dibs.model.questions import Question
+    from dibs.model.task import Task
 
 _HISTORY = 1000
-"""So many events of a task are shown with it; a lock may have had any number."""
-ORDER = ("stale", "claimed", "held", "available", "failed", "free", "done")
+"""How many events `show` prints at most; a lock may have had any number."""
+ORDER = STATES
+WORKERS = WAITER_STATES
+"""States of workers that wait; they are listed only if `kind=worker` or one of these is given."""
+_TIMES = ("age", "held", "ttl", "remaining", "starts", "progress")
+_SINCE = {
+    "available": "waiting",
+    "asked": "waiting",
+    "failed": "ended",
+    "done": "ended",
+    "free": "free",
+    "claimed": "beat",
+    "held": "beat",
+    "stale": "beat",
+    **dict.fromkeys(WAITER_STATES, "waiting"),
+}
+"""What the age of a row counts from, in a word."""
 APART = ("done", "failed", "free")
-"""What lies apart from the queue, grows without end, and is looked at only if it is asked for."""
+"""States in folders that grow without end; they are listed only if a filter asks for them."""
 
 
 def ls(voice: Voice, args: argparse.Namespace) -> int:
-    """Every task and lock, the urgent first."""
-    if args.state is not None and args.state not in ORDER:
-        raise BadName(f"there is no state {args.state!a}; there are {', '.join(ORDER)}")
+    """List tasks and locks, the most urgent first."""
+    if args.state is not None and args.state not in ORDER + WORKERS:
+        raise _no_state(args.state)
     for term in args.filter:
         state = term.removeprefix("state=")
-        if state != term and state not in ORDER:
-            raise BadName(f"there is no state {state!a}; there are {', '.join(ORDER)}")
+        if state != term and state not in ORDER + WORKERS:
+            raise _no_state(state)
     terms = [*args.filter, *([f"state={args.state}"] if args.state else [])]
     test = parse(terms)
     board = board_of(args)
+    mine = _mine(board, args)
     wanted = states(terms, ORDER)
     apart = not wanted.isdisjoint(APART)
     snapshot = board.snapshot(ended=apart)
@@ -50,64 +76,158 @@ def ls(voice: Voice, args: argparse.Namespace) -> int:
     if not apart:
         for state, count in board.count_apart().items():
             totals[state] += count
-    rows = [entry for entry in board.entries(snapshot, wanted) if test(entry)]
-    rows.sort(key=lambda e: (ORDER.index(e.state), -e.priority, e.id, e.claim))
+    rows = board.entries(snapshot, wanted)
+    if uses(terms, "reason"):
+        rows = _with_reasons(board, rows)
+    if not {"kind=worker", *(f"state={state}" for state in WORKERS)}.isdisjoint(terms):
+        rows += [waiter_entry(one, snapshot.now) for one in snapshot.waiters]
+    rows = [entry for entry in rows if test(entry) and (mine is None or entry.claim in mine)]
+    rows.sort(key=lambda e: ((ORDER + WORKERS).index(e.state), -e.priority, e.claim))
+    limit = board.settings.max_attempts
+    if rows and voice.heads:
+        print(f"{'STATE':<10} {'ID':<24} {'OWNER':<16} PRI  {'AGE':<12} NAME")
     for entry in rows:
-        voice.result("", fields_of(entry)) if voice.json else _line(voice, entry, snapshot.exact)
-    counts = ", ".join(f"{n} {state}" for state, n in totals.items() if n)
-    voice.words(f"{board.path}: {counts or 'no tasks here; `dibs add ID` makes one'}")
+        if voice.json:
+            voice.result("", fields_of(entry, limit))
+        else:
+            _line(voice, entry, snapshot.exact, limit)
+    counts = ", ".join(counted(totals, snapshot.next_start()))
+    if (terms or mine is not None) and counts:
+        counts = f"{len(rows)} of {sum(totals.values())} match ({counts})"
+    waiting = Counter(waiter.state for waiter in snapshot.waiters)
+    idle = ", ".join(f"{waiting[state]} {state}" for state in WORKERS if waiting[state])
+    idle = f"; workers: {idle}" if idle else ""
+    sys.stdout.flush()  # if the rows cannot be written, that is the only message
+    voice.words(f"{board.location.label}: {counts or 'no tasks; `dibs add ID` adds one'}{idle}")
+    if snapshot.pauses:
+        from dibs.cli.pausing import lines
+
+        for line in lines(snapshot):
+            voice.words(line)
     return 0
 
 
-def _line(voice: Voice, entry: Entry, exact: bool) -> None:
-    from dibs.cli.say import padded, shown
+def _mine(board: Board, args: argparse.Namespace) -> set[str] | None:
+    """The exact names of the caller's claims; None if all rows are wanted."""
+    if not args.mine and args.owner is None:
+        return None
+    from dibs.cli.mine import mine, owned_only_with_mine
 
-    heard = f"{'' if exact else '≥'}{age(entry.age)}"
-    who = f"{padded(shown(entry.id), 24)} {padded(shown(entry.owner), 16)}"
-    rest = shown(f"{heard:>6}  {entry.claim}  {entry.metadata}")
-    print(voice.state(entry.state, 10) + f" {who} {rest}".rstrip())
+    owned_only_with_mine(args)
+    return {row.claim for row in mine(board, args)}
+
+
+def _with_reasons(board: Board, rows: list[Entry]) -> list[Entry]:
+    """The rows with why their last attempts failed, from the log; none for a done task."""
+    found = last_reasons(board.log, [row.id for row in rows if row.state != DONE])
+    return [
+        row._replace(reason=found.get(row.id, "")) if row.state != DONE else row for row in rows
+    ]
+
+
+def counted(totals: Mapping[str, int], next_start: float | None) -> Iterator[str]:
+    """The number of tasks in each state that has any; for later ones, when the next one starts."""
+    for state, count in totals.items():
+        if count:
+            soon = next_start if state == LATER else None
+            when = "" if soon is None else f" (next in {age(soon)})" if soon else " (next due)"
+            yield f"{count} {state}{when}"
+
+
+def _no_state(state: str) -> BadName:
+    return BadName(f"there is no state {state!a}: use one of {', '.join(ORDER + WORKERS)}")
+
+
+def _title(entry: Entry) -> str:
+    """The id as people read it; one of several slots of a lock with its number."""
+    if entry.kind != "lock":
+        return entry.id
+    from dibs.model.slots import title
+
+    return title(entry.id)
+
+
+def _line(voice: Voice, entry: Entry, exact: bool, max_attempts: int) -> None:
+    from dibs.model.safe_text import padded, shown
+
+    since = f"{_SINCE.get(entry.state, '')} {'' if exact else '≥'}{age(entry.age)}"
+    if entry.starts is not None:
+        since = f"starts in {age(entry.starts)}" if entry.starts else "due"
+    elif entry.age is None:
+        since = ""
+    who = f"{padded(shown(_title(entry)), 24)} {padded(shown(entry.owner), 16)}"
+    priority = str(entry.priority) if entry.kind == "task" else ""
+    rest = shown(f"{priority:>3}  {since:<12} {entry.claim}")
+    word = "parked" if is_parked(entry, max_attempts) else entry.state
+    what = entry.metadata or entry.reason or summary(entry.question)
+    note = f"{entry.note} ({age(entry.progress)} ago)" if entry.note else ""
+    more = "".join(f"  {shown(text)}" for text in (what, note) if text)
+    print(voice.state(word, 10) + f" {who} {rest}{more}")
 
 
 def show(voice: Voice, args: argparse.Namespace) -> int:
-    """All names of an id with every field, and what happened to it."""
+    """Show every name of an id with its fields and its history."""
     board = board_of(args)
     found = board.find(args.id)
     if not found:
-        raise UnknownId(f"{args.id!a} is not on this board: `dibs ls` shows what there is")
+        raise UnknownId(board.why_missing(args.id))
     for task, entry in zip(found, board.entries_of(found), strict=True):
-        history = board.history(task.id, _HISTORY + 1)
-        _whole(voice, task, entry, _evidence(board, task), history[-_HISTORY:])
+        history = board.log.of(task.id, _HISTORY + 1)
+        fields = fields_of(entry, board.settings.max_attempts)
+        _complete(voice, board, task, fields, history[-_HISTORY:])
     if len(history) > _HISTORY:
-        voice.words(f"older events are left out: `dibs log {shlex.quote(args.id)}` shows them all")
+        voice.words(f"older events are not shown: `dibs log {shlex.quote(args.id)}` shows all")
     return 0
 
 
-def _whole(
-    voice: Voice, task: Task, entry: Entry, evidence: Evidence | None, events: list[Event]
+def _complete(
+    voice: Voice, board: Board, task: Task, fields: dict[str, object], events: list[Event]
 ) -> None:
+    evidence, asked, more = _evidence(board, task), board.questions(task), said(board, task)
     if voice.json:
-        found: dict[str, object] = {"path": task.name}
+        found: dict[str, object] = {"path": task.name, "answers": [q.fields for q in asked]}
         if evidence is not None:
             proofs = [proof._asdict() for proof in evidence.proofs]
             found["evidence"] = {"verdict": evidence.verdict, "proofs": proofs}
         found["history"] = [event._asdict() for event in events]
-        voice.result("", fields_of(entry) | found)
+        voice.result("", fields | found | more)
         return
-    from dibs.cli.say import shown
+    from dibs.model.safe_text import shown
 
-    for key, value in fields_of(entry).items():
-        if value not in (None, ""):
-            print(shown(f"{key:<10} {value}"))
+    for key, value in fields.items():
+        if value not in (None, "", False) and key != "question":
+            text = age(value) if key in _TIMES and isinstance(value, float) else value
+            text = "yes" if value is True else text
+            print(shown(f"{key:<10} {text}"))
+    for question in asked:
+        _question(question)
     if evidence is not None:
         print(f"{'verdict':<10} {evidence.verdict}")
         for proof in evidence.proofs:
-            print(shown(f"{'':<10} {proof.text}"))
+            print(shown(f"{'':<10} {proof.kind:<10} {proof.text.removeprefix(f'{proof.kind} ')}"))
+    for line in str(more.get("result", "")).splitlines():
+        print(shown(f"{'result':<10} {line}"))
+    if "logs" in more:
+        print(f"{'output':<10} `dibs logs {shlex.quote(task.id)}` shows what it printed")
     for event in events:
         print(shown(f"{'':<10} {_event(event)}"))
 
 
+def _question(question: Question) -> None:
+    """Print a question and its answer, all their lines."""
+    from dibs.model.safe_text import shown
+
+    by = f" ({question.answered_by})" if question.answered_by else ""
+    texts = {"question": f"{question.text} ({question.owner}, fence {question.fence})"}
+    texts["answer"] = f"{question.answer}{by}" if question.answer is not None else "none"
+    texts["flaw"] = question.flaw
+    for key, text in texts.items():
+        for n, line in enumerate(text.splitlines()):
+            print(shown(f"{'' if n else key:<10} {line}"))
+
+
 def _evidence(board: Board, task: Task) -> Evidence | None:
-    """What is known of the holder, if there is one and the disk tells."""
+    """The evidence on the holder; None without one, or if the storage fails."""
     try:
         return board.evidence(task) if task.live else None
     except DibsError:
@@ -115,48 +235,55 @@ def _evidence(board: Board, task: Task) -> Evidence | None:
 
 
 def log(voice: Voice, args: argparse.Namespace) -> int:
-    """The journal, all of it or of one id or its end, and on from there."""
+    """Print the events of the board or of one id, and follow new ones if asked."""
     board = board_of(args)
-    seen = board.journal.ends()
-    _warn_of_overlong(voice, board)
-    events: Iterable[Event] = board.journal.oldest_first(args.id, seen)
+    seen = board.log.end()
+    for line in board.log.omitted():
+        voice.words(line)
+    events: Iterable[Event] = board.log.oldest_first(args.id, seen)
     if args.last is not None:
-        backwards = board.journal.newest_first(args.id, upto=seen)
+        backwards = board.log.newest_first(args.id, until=seen)
         raw = [*islice(backwards, args.last)][::-1] if voice.json else None
         events = raw if raw is not None else last(backwards, args.last)
     pause = 0.3
+    known = args.id is None or args.follow or args.last == 0
     while True:
         for event in events if voice.json else outcomes(events):
             if args.id in (None, event.id):
+                known = True
                 voice.result(_event(event), event._asdict())
+        if not known and not board.find(args.id):
+            raise UnknownId(f"no event in the log has the id {args.id!a}: `dibs ls` lists the ids")
         if not args.follow:
             return 0
         sys.stdout.flush()
         time.sleep(pause)
         start = time.monotonic()
-        events = board.journal.follow(seen)
+        events, seen = board.log.since(seen)
         pause = max(0.3, 10 * (time.monotonic() - start))
 
 
-def _warn_of_overlong(voice: Voice, board: Board) -> None:
-    found = board.journal.overlong()
-    if len(found) == 1:
-        file, size = found[0]
-        voice.words(f"{file} has {size >> 20:,} MiB: only its newest part is shown")
-    elif found:
-        from dibs.findings import some
-
-        size = sum(size for _, size in found)
-        named = some([file for file, _ in found])
-        voice.words(f"{named} have {size >> 20:,} MiB: only their newest parts are shown")
-
-
 def status(voice: Voice, args: argparse.Namespace) -> int:
-    """Who holds a named lease and for how long."""
+    """Show who holds a lock and for how long, and the same of each of its slots."""
     found = board_of(args).status(args.id)
-    if not found.held:
-        voice.result("free", {"status": "free", "id": args.id})
+    text, fields = _holder(found, args.id)
+    each = [_holder(one, one.task.id if one.task is not None else args.id) for one in found.slots]
+    if not voice.json and each:
+        width = len(str(found.slots[-1].slot))
+        for one, (line, _) in zip(found.slots, each, strict=True):
+            voice.result(f"slot {one.slot:>{width}}  {line}", {})
         return 0
+    if each:
+        numbered = zip(found.slots, each, strict=True)
+        fields["slots"] = [{"slot": one.slot, **row} for one, (_, row) in numbered]
+    voice.result(text, fields)
+    return 0
+
+
+def _holder(found: LockStatus, ident: str) -> tuple[str, dict[str, object]]:
+    """The state of one lock or slot, as a line and as JSON fields."""
+    if not found.held:
+        return "free", {"status": "free", "id": ident}
     assert found.task is not None
     if found.expired:
         ago = age(found.age - found.ttl)
@@ -166,55 +293,70 @@ def status(voice: Voice, args: argparse.Namespace) -> int:
     else:
         left = f"{age(found.remaining)} left of {found.ttl:g}s"
         words = f"held by {found.owner} on {found.host}, {left}"
-    voice.result(
-        f"{words}  {found.task.stem}  {found.metadata}".rstrip(),
-        {
-            "status": "held",
-            "id": args.id,
-            "claim": found.task.stem,
-            "owner": found.owner,
-            "host": found.host,
-            "fence": found.task.fence,
-            "age": round(found.age, 3),
-            "ttl": found.ttl,
-            "remaining": round(found.remaining, 3),
-            "expired": found.expired,
-            "metadata": found.metadata,
-        },
-    )
+    return f"{words}  {found.task.stem}  {found.metadata}".rstrip(), {
+        "status": "held",
+        "id": ident,
+        "claim": found.task.stem,
+        "owner": found.owner,
+        "host": found.host,
+        "fence": found.task.fence,
+        "age": round(found.age, 3),
+        "ttl": found.ttl,
+        "remaining": round(found.remaining, 3),
+        "expired": found.expired,
+        "metadata": found.metadata,
+    }
+
+
+def where(voice: Voice, args: argparse.Namespace) -> int:
+    """Show which board is used here, and why; neither looks at it nor makes it."""
+    found = chosen(args)
+    board = locate(found.where).where
+    fields = {"board": board, "rule": found.rule, "file": found.file or None, "why": found.why}
+    voice.result(board, fields)
+    voice.words(found.why)
     return 0
 
 
 def paths(voice: Voice, args: argparse.Namespace) -> int:
-    """Where everything lies, and where each value came from."""
-    import dibs
+    """Show the paths of the board and its parts, and what each value came from."""
+    from dibs.shipped import shell_library
 
-    board = place(args)
-    named = os.environ.get("DIBS_DIR")
-    source = "-d"
-    if args.dir == (named or "."):  # an empty one was refused
-        source = "$DIBS_DIR" if named else "the current directory"
-    shell = os.path.join(os.path.dirname(dibs.__file__), "sh", "dibs.sh")
-    found = {
-        "board": (board, source),
-        "settings": (os.path.join(board, ".dibs", "board.toml"), source),
-        "shell": (shell, "the package"),
-    }
+    chose = chosen(args)
+    location, source = locate(chose.where), chose.source
+    found = {"board": (location.where, source)}
+    if location.folder:
+        found["settings"] = (os.path.join(location.folder, ".dibs", "board.toml"), source)
+        found["shell"] = (shell_library(), "the package")
     for key, (value, source) in found.items():
         note = f"  ({source})" if key == "board" else ""
-        voice.result(f"{key:<10} {value}{note}", {"key": key, "path": value, "from": source})
+        if key == "settings" and not os.path.lexists(value):
+            note = "  (not there: the defaults apply)"
+        if key == "shell" and not os.path.lexists(value):  # dibs is one file
+            note = "  (inside that file: `dibs help shell` prints it)"
+        fields = {"board": location.where, "key": key, "path": value, "from": source}
+        voice.result(f"{key:<10} {value}{note}", fields)
     return 0
 
 
+def _said(event: Event) -> str:
+    """The last note of a claim that ended."""
+    return f"  (last note: {event.note})" if event.note else ""
+
+
 def _event(event: Event) -> str:
+    from dibs.model.slots import title
+
+    ident, verb = title(event.id), spoken(event.verb)
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(event.at))
     what = f"{event.src or '-'} → {event.dst or '-'}"
     if event.verb == REFUSED:
         cause = "lease expired" if event.dst else "was lost"
         what = f"{event.src} {cause} before its {event.reason or 'holder came back'}"
-        return f"{when} {event.verb:<13} {event.id}  {what}  {event.by}"
+        return f"{when} {verb:<13} {ident}  {what}  {event.by}"
     if event.verb == INTENT:
-        what += "  no outcome is told: it crashed, or is still at it"
+        what += "  no outcome: it crashed, or is still running"
     if event.verb == ROTATED:
         what = event.src
-    return f"{when} {event.verb:<13} {event.id}  {what}  {event.by}  {event.reason}".rstrip()
+    why = event.reason + _said(event)
+    return f"{when} {verb:<13} {ident}  {what}  {event.by}  {why}".rstrip()

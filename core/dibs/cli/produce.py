@@ -7,49 +7,74 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from io import BytesIO
+from types import MappingProxyType
 from typing import IO, TYPE_CHECKING
 
+from dibs.board import locate
 from dibs.cli.boards import board_of, place, say_task
-from dibs.errors import BadName, DibsError, Exists, Refused
-from dibs.names import escape
+from dibs.model.errors import BadName, DibsError, Exists, Refused
+from dibs.model.names import escape
 
 if TYPE_CHECKING:
     from dibs.board import Board
     from dibs.cli.say import Voice
+    from dibs.where import Appointment
 
 LIST_BYTES = 64 << 20
-"""More than a million ids; without a limit `/dev/zero` as a list takes all memory."""
+"""The longest list: more than a million ids. Unlimited, `/dev/zero` would take all memory."""
 
 
 def init(voice: Voice, args: argparse.Namespace) -> int:
-    """Make a board, or find that it is one."""
-    from dibs import lost
-    from dibs.disk import Disk
-    from dibs.place import made
-    from dibs.probing.fitness import trouble
-    from dibs.probing.probe import quick
+    """Create a board, or confirm that there is one; a repository gets a pointer to it."""
+    from dibs.board import initialize
 
-    if args.unmounted:
-        root = place(args)
-        made(root)
-        Disk(root).mkdir(".dibs")  # from now on it is a board, whatever was seen there before
-    board = board_of(args, create=True)
-    lost.remember(board.path)
-    warning = trouble(quick(board.path), board.settings.ttl)
-    fields = {"warning": warning} if warning else {}
-    voice.result(board.path, {"status": "ready", "board": board.path, **fields})
-    if warning:
-        voice.words(f"{warning} (`dibs check --probe` tells more)")
+    chosen = _appointed(args)
+    try:
+        board, warning = initialize(chosen.where, unmounted=args.unmounted)
+    except DibsError:
+        chosen.withdraw()
+        raise
+    label = board.location.label
+    fields: dict[str, object] = {"pointer": chosen.file} if chosen.file else {}
+    fields |= {"warning": warning} if warning else {}
+    voice.result(label, {"status": "ready", "board": label, **fields})
+    hint = f"{warning} (`dibs check --probe` shows details)" if warning else chosen.hint
+    if hint:
+        voice.words(hint)
     return 0
 
 
+class _TimeUp(Refused):
+    """An add that waited in vain, as `wait` reports it."""
+
+    exit_code = 4
+    details = MappingProxyType({"status": "time-is-up"})
+
+
+def _appointed(args: argparse.Namespace) -> Appointment:
+    """The board to make: the one named by `-d`, by the argument or by the environment, or found."""
+    from dibs.where import Appointment, appoint
+
+    if args.place is None and args.board is not None:
+        return Appointment(place(args))
+    if args.place is not None and args.board is not args.environment:
+        raise BadName("-d and BOARD both name the board: leave one of them out")
+    chosen = appoint(args.place)
+    if args.board is not None and locate(args.board).where != chosen.where:
+        hint = "the environment names another board, which verbs use until that is unset"
+        return chosen._replace(hint=hint)
+    return chosen
+
+
 def add(voice: Voice, args: argparse.Namespace) -> int:
-    """Add tasks, one payload for all of them."""
+    """Add tasks, all with the same payload."""
     if args.max_waiting is not None and args.max_waiting < 1:
-        raise BadName(f"--max-waiting takes a number from 1, not {args.max_waiting}")
+        raise BadName(f"--max-waiting must be at least 1, got {args.max_waiting}")
+    if args.start_in and args.start_at is not None:
+        raise BadName("--in and --at exclude each other: give one of them")
     board = board_of(args)
     for ident in args.id:
-        escape(ident)  # nothing is added where one of them is no id
+        escape(ident)  # if one id is invalid, none is added
     if args.file is None:
         return _add_each(voice, args, board, BytesIO())
     with _payload(args.file, len(args.id)) as source:
@@ -66,25 +91,41 @@ def _add_each(voice: Voice, args: argparse.Namespace, board: Board, source: IO[b
             if args.max_waiting is not None and not board.room(args.max_waiting - 1, args.wait):
                 now = "still" if args.wait else "already"
                 hint = "" if args.wait else ", or give --wait"
-                raise Refused(
-                    f"{args.max_waiting} or more tasks wait {now}; {ident!a} was not added: "
-                    f"try again later{hint}"
+                kind = _TimeUp if args.wait else Refused
+                raise kind(
+                    f"{ident!a} was not added: {args.max_waiting} or more tasks are {now} "
+                    f"available or later; try again later{hint}"
                 )
-            say_task(voice, "added", board.add(ident, source, priority=args.priority))
+            task = board.add(
+                ident,
+                source,
+                priority=args.priority,
+                start_in=args.start_in,
+                start_at=args.start_at,
+            )
+            say_task(voice, "added", task)
         except Exists as error:
+            error.details = _instead(board, ident)
             if len(args.id) == 1:
                 raise
             kept += 1
             _say_refused(voice, ident, error)
         except DibsError:
             for other in args.id[number + 1 :]:
-                _say_refused(voice, other, Refused(f"{other!a} was not added: not tried"))
+                _say_refused(voice, other, Refused(f"{other!a} was not tried"))
             raise
     return 3 if kept else 0
 
 
+def _instead(board: Board, ident: str) -> dict[str, object]:
+    """What has the id of a task that was not added, for scripts."""
+    from dibs.cli.refusal import row
+
+    return {"id": ident, "now": [row(task) for task in board.find(ident)]}
+
+
 def _say_refused(voice: Voice, ident: str, error: DibsError) -> None:
-    """One of several that was not added."""
+    """Report one of several tasks that was not added."""
     from dibs.cli.refusal import fields
 
     if voice.json:
@@ -94,7 +135,7 @@ def _say_refused(voice: Voice, ident: str, error: DibsError) -> None:
 
 @contextmanager
 def _payload(file: str, times: int) -> Iterator[IO[bytes]]:
-    """What is in a file, or with `-` in standard input, to be read so many times."""
+    """Open a file, or standard input for `-`, so that it can be read `times` times."""
     with ExitStack() as opened:
         try:
             source: IO[bytes] = sys.stdin.buffer
@@ -113,16 +154,16 @@ def _payload(file: str, times: int) -> Iterator[IO[bytes]]:
 
 
 def listed(file: str) -> str:
-    """The text of a list, which has an end however it is given."""
+    """The text of a list, refused above `LIST_BYTES`."""
     with _payload(file, 1) as source:
         try:
             data = source.read(LIST_BYTES + 1)
         except OSError as error:
             raise _unreadable(file, error) from None
     if len(data) > LIST_BYTES:
-        raise BadName(f"{file}: a list has at most {LIST_BYTES >> 20} MiB: split it")
+        raise BadName(f"{file}: a list can have at most {LIST_BYTES >> 20} MiB: split it")
     return data.decode("utf-8", "surrogateescape")
 
 
 def _unreadable(file: str, error: OSError) -> BadName:
-    return BadName(f"{file}: {error.strerror}: give a file that can be read")
+    return BadName(f"{file}: {error.strerror}: give a readable file")

@@ -1,4 +1,4 @@
-"""What the command line prints: words for people, or one JSON object for everything else."""
+"""What the command line prints: text for people, or JSON objects for scripts."""
 
 from __future__ import annotations
 
@@ -6,37 +6,69 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from dibs.cli.stdio import flush_between
+from dibs.model.safe_text import shown
+from dibs.model.task import FAILED
 
 if TYPE_CHECKING:
-    from dibs.entries import Entry
+    import argparse
+
+    from dibs.board import Board
+    from dibs.model.entries import Entry
 
 JSON_VERSION = 1
-_COLOURS = {"stale": "33", "failed": "31", "done": "2", "claimed": "36", "held": "36"}
+_COLOURS = {
+    "stale": "33",
+    "failed": "31",
+    "parked": "31",
+    "done": "2",
+    "claimed": "36",
+    "held": "36",
+    "asked": "35",
+    "later": "34",
+}
 
 
-class Voice:
-    """Results go to stdout, words and refusals to stderr; with JSON, refusals too are results."""
+class Voice(NamedTuple):
+    """Prints results to stdout and messages to stderr; with JSON, errors are results too."""
 
-    def __init__(self, *, json: bool) -> None:
-        self.json = json
-        self.colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    json: bool
+    args: argparse.Namespace | None = None
+    """The command line, which knows the board as soon as it is open."""
+
+    @property
+    def board(self) -> dict[str, str]:
+        """The JSON field that names the board in full; none before it is open."""
+        opened: Board | None = self.args.opened if self.args is not None else None
+        return {} if opened is None else {"board": opened.location.where}
+
+    @property
+    def colour(self) -> bool:
+        """Whether states are coloured."""
+        return sys.stdout.isatty() and "NO_COLOR" not in os.environ
+
+    @property
+    def heads(self) -> bool:
+        """Whether a table begins with the titles of its columns; a script gets only rows."""
+        return sys.stdout.isatty() and not self.json
 
     def result(self, text: str, fields: Mapping[str, object]) -> None:
-        """One result: its text, or its object."""
+        """Print one result, as text or as JSON."""
         if self.json:
-            print(json.dumps({"v": JSON_VERSION, **fields}, ensure_ascii=True))
+            print(json.dumps({"v": JSON_VERSION, **self.board, **fields}, ensure_ascii=True))
         else:
             print(shown(text))
 
     def words(self, text: str) -> None:
-        """Something for a person only."""
+        """Print a message for people; nothing with JSON."""
         if not self.json:
-            sys.stdout.flush()
+            flush_between()
             complain(text)
 
     def state(self, state: str, width: int) -> str:
-        """A state's word, coloured on a terminal that wants it."""
+        """A state, padded, and coloured on a terminal."""
         text = f"{state:<{width}}"
         return (
             f"\x1b[{_COLOURS[state]}m{text}\x1b[0m" if self.colour and state in _COLOURS else text
@@ -44,54 +76,28 @@ class Voice:
 
 
 def complain(text: str) -> None:
-    """One line on stderr; where that takes none, the exit code has to say it alone."""
+    """Print one line on stderr; if stderr is closed, the exit code has to be enough."""
     try:
         print(shown(f"dibs: {text}"), file=sys.stderr, flush=True)
     except OSError:
-        from dibs.cli import mute
+        from dibs.cli.stdio import mute
 
         mute(2)
 
 
-def fields_of(entry: Entry) -> dict[str, object]:
-    """An entry as the fields that scripts know; ages in seconds."""
+def is_parked(entry: Entry, max_attempts: int) -> bool:
+    """Whether a failed task had attempts left, so that a person parked it."""
+    return entry.state == FAILED and entry.attempts < max_attempts
+
+
+def fields_of(entry: Entry, max_attempts: int | None = None) -> dict[str, object]:
+    """An entry as JSON fields; ages in seconds. With a limit of attempts, also `parked`."""
     fields: dict[str, object] = entry._asdict()
-    for key in ("age", "held"):
+    if max_attempts is not None:
+        fields["parked"] = is_parked(entry, max_attempts)
+    for key in ("age", "held", "starts", "progress"):
         value = fields[key]
         fields[key] = round(value, 3) if isinstance(value, float) else value
     if entry.ttl is not None and entry.age is not None:
         fields["remaining"] = round(max(0.0, entry.ttl - entry.age), 3)
     return fields
-
-
-def shown(text: str) -> str:
-    """Text from the directory, with nothing in it that a terminal would act on."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else _escaped(c) for c in text)
-
-
-def padded(text: str, cells: int) -> str:
-    """A text with blanks up to so many cells of a terminal; a longer one stays whole."""
-    if not text.isascii():
-        from unicodedata import combining, east_asian_width
-
-        cells -= sum((east_asian_width(c) in "WF") - bool(combining(c)) for c in text)
-    return text.ljust(cells)
-
-
-def age(seconds: float | None) -> str:
-    """A span of time, short: `8s`, `3m`, `2h`, `5d`."""
-    if seconds is None:
-        return ""
-    for unit, size in (("d", 86_400), ("h", 3600), ("m", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f}{unit}"
-    return f"{seconds:.0f}s"
-
-
-def _escaped(char: str) -> str:
-    code = ord(char)
-    return (
-        f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 65536 else f"\\U{code:08x}"
-    )

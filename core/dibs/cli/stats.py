@@ -1,22 +1,29 @@
-"""Counts, ages and rates, for people, for Prometheus and for cron."""
+"""The verb `stats`: counts, ages and rates for people, Prometheus and alarms."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import re
+from collections.abc import Mapping
+from math import isfinite, isnan, nan
 from typing import TYPE_CHECKING, NamedTuple
 
 from dibs.cli.boards import board_of
-from dibs.cli.say import age
-from dibs.errors import BadName
-from dibs.filters import seconds
-from dibs.names import AVAILABLE
-from dibs.rates import WINDOW, silent
+from dibs.cli.pausing import lines
+from dibs.model.errors import BadName
+from dibs.model.filters import seconds
+from dibs.model.rates import WINDOW, drain_time, expired_lately
+from dibs.model.safe_text import age, shown
+from dibs.model.sample import SECOND
+from dibs.model.task import AVAILABLE, LATER
+from dibs.model.usual import LEAST, VERBS, kind_of, learn
+from dibs.model.waiters import WAITER_STATES
 
 if TYPE_CHECKING:
     from dibs.board import Board
     from dibs.cli.say import Voice
+    from dibs.model.snapshot import Snapshot
 
 RATES = {
     "claims": ("claims", False),
@@ -25,49 +32,94 @@ RATES = {
     "reaps": ("reaps", False),
     "expiries": ("reaps", True),
 }
-"""The kind of event behind each rate, and whether claims that expired and are stale still count."""
-_match = re.compile(r"\s*([a-z]+(?:/min)?)\s*(>=|<=|>|<|=)\s*([^\s=]+)\s*").fullmatch
+"""For each rate its kind of event, and whether stale claims not yet reaped count too."""
+_SHELL = "shell-claims"
+_PAUSES = ("pauses", _SHELL)
+"""The figures of pauses; the second counts shell claims made while one is in force."""
+_SECONDS = ("oldest", "next", "drain")
+_match = re.compile(r"\s*([a-z-]+(?:/min)?)\s*(>=|<=|>|<|=)\s*([^\s=]+)\s*").fullmatch
 _HELP = {
     "tasks": "Tasks and locks on the board by state.",
-    "oldest": "Seconds that the longest waiting task has waited.",
+    "workers": "Workers that wait for a task by state.",
+    "untaken": "Available tasks, if no worker on a host that is not paused works or waits; else 0.",
+    "drain": "Seconds until the backlog is done at the present rates; +Inf if it does not shrink.",
+    "oldest": "Age in seconds of the oldest available task.",
+    "next": "Seconds until the next later task is due; 0 if one is, or if none waits.",
     "rate": "Events per minute over the last ten minutes.",
-    "complete": "1, or 0 while a journal cannot be read and the events are lower bounds.",
+    "pauses": "Pauses of new claims that are in force.",
+    "shell": "Shell claims made during a pause.",
+    "complete": "1; 0 while part of the log cannot be read and the rates are lower bounds.",
+    "long": "Claims that take unusually long for their kind of task.",
+    "total": "Events since the board's log began.",
 }
+_LISTED = 20
+"""So many unusually long claims are listed."""
 
 
 def stats(voice: Voice, args: argparse.Namespace) -> int:
-    """How a board is doing; 6 when one of the expressions holds."""
+    """Print the figures of a board; returns 6 when an alarm condition holds."""
     if args.prometheus and voice.json:
-        raise BadName("--prometheus has a form of its own: leave --json out")
+        raise BadName("--prometheus and --json are different formats: leave --json out")
     tests = [_parsed(text) for text in args.fail_if]
     board = board_of(args)
     figures = gather(board)
     for _, field, _, _ in tests:
         if field not in figures.values:
-            raise BadName(f"there is no figure {field!a}; there are {', '.join(figures.values)}")
+            raise BadName(f"there is no figure {field!a}: use one of {', '.join(figures.values)}")
     if args.prometheus:
-        print(_prometheus(figures, board.path), end="")
+        print(_prometheus(figures, board.location.label, board.log.totals()), end="")
     elif voice.json:
-        voice.result("", {**figures.values, "complete": figures.complete})
+        rows = [claim._asdict() for claim in figures.long]
+        more = {"complete": figures.complete, "long_claims": rows}
+        known = {
+            field: value if isfinite(value) else None for field, value in figures.values.items()
+        }
+        voice.result("", {**known, **more})
     else:
         for field, value in figures.values.items():
-            shown = age(value) if field == "oldest" else f"{value:.15g}"
-            voice.result(f"{field:<12} {'≥ ' if figures.least(field) else ''}{shown}", {})
+            least = "≥ " if figures.least(field) else ""
+            voice.result(f"{field:<12} {least}{_words(field, value)}", {})
+        for claim in figures.long[:_LISTED]:
+            voice.result(f"{'':<12} {claim.id}: {claim.text}", {})
+    for line in lines(figures.snapshot):
+        voice.words(line)
     if not figures.complete:
-        voice.words("the rates are lower bounds: a journal cannot be read, or not far enough back")
-    rings = [said for test in tests if (said := _rings(figures, *test))]
-    for said in rings:
-        voice.words(said)
-    return 6 if rings else 0
+        voice.words("rates are lower bounds: the log cannot be read completely, or is too short")
+    alarms = [why for test in tests if (why := _alarm(figures, *test))]
+    for why in alarms:
+        voice.words(why)
+    return 6 if alarms else 0
+
+
+def _words(field: str, value: float) -> str:
+    """A figure as people read it."""
+    if isfinite(value):
+        return age(value) if field in _SECONDS else f"{value:.15g}"
+    return "not known yet" if isnan(value) else "not shrinking"
+
+
+class LongClaim(NamedTuple):
+    """A claim that takes unusually long."""
+
+    id: str
+    claim: str
+    owner: str
+    held: float
+    usual: float
+    """The usual seconds of this kind of task."""
+    text: str
 
 
 class Figures(NamedTuple):
-    """How a board is doing."""
+    """The figures of a board."""
 
     values: dict[str, float]
     """Every figure by its name."""
     complete: bool
-    """False where a journal could not be read: the rates are then lower bounds."""
+    """False if part of the log could not be read; the rates are then lower bounds."""
+    snapshot: Snapshot
+    long: tuple[LongClaim, ...] = ()
+    """The claims that take unusually long, the longest first."""
 
     def least(self, field: str) -> bool:
         """Whether a figure is only a lower bound."""
@@ -75,32 +127,63 @@ class Figures(NamedTuple):
 
 
 def gather(board: Board) -> Figures:
-    """Every figure there is."""
+    """Read all figures of a board."""
     snapshot = board.snapshot(ended=False)
     values: dict[str, float] = dict(snapshot.counts())
     for state, count in board.count_apart().items():
         values[state] += count
     rows = board.entries(snapshot, {AVAILABLE})
     waiting = [e.age or 0.0 for e in rows if e.state == AVAILABLE]
+    values["backlog"] = values[AVAILABLE] + values[LATER]
+    values["next"] = round(snapshot.next_start() or 0.0, 3)
+    values |= {s: sum(one.state == s for one in snapshot.waiters) for s in WAITER_STATES}
+    values["untaken"] = snapshot.untaken()
     values["oldest"] = round(max(waiting, default=0.0), 3)
+    values["pauses"] = len(snapshot.pauses)
+    values[_SHELL] = snapshot.shell_claims
     now = snapshot.now.fs
-    rates = board.journal.rates(now / 1e9 - WINDOW)
-    stale = [facts for name, facts in snapshot.facts.items() if snapshot.stale(name)]
+    rates = board.log.rates(now / 1e9 - WINDOW)
+    stale = [holder for name, holder in snapshot.holders.items() if snapshot.stale(name)]
     for field, (kind, more) in RATES.items():
-        unheard = silent(stale, now) if more else 0
-        values[f"{field}/min"] = round(rates.per_minute(kind, now / 1e9, unheard), 3)
-    return Figures(values, rates.complete)
+        unreaped = expired_lately(stale, now) if more else 0
+        values[f"{field}/min"] = round(rates.per_minute(kind, now / 1e9, unreaped), 3)
+    left = drain_time(rates, now / 1e9, int(values["backlog"])) if rates.complete else nan
+    values["drain"] = round(left, 3)
+    long = tuple(long_claims(board, snapshot))
+    values["long"] = len(long)
+    return Figures(values, rates.complete, snapshot, long)
+
+
+def long_claims(board: Board, snapshot: Snapshot) -> list[LongClaim]:
+    """The claims that take unusually long; the log is read only if one is old enough."""
+    now = snapshot.now.fs
+    held = {h.act_name: (h, (now - h.since) / SECOND) for h in snapshot.holders.values()}
+    old = {name: one for name, one in held.items() if one[1] >= LEAST}
+    if not old:
+        return []
+    kinds = {kind_of(holder.task.id) for holder, _ in old.values()}
+    known = learn(board.log.newest_first(verbs=VERBS), kinds)
+    found = []
+    for name, (holder, been) in old.items():
+        usual = known.too_long(holder.task, been)
+        if usual is not None:
+            ident, often = holder.task.id, round(usual.median, 3)
+            words = usual.words(been)
+            found.append(LongClaim(ident, name, holder.owner, round(been, 3), often, words))
+    return sorted(found, key=lambda claim: -claim.held)
 
 
 def _parsed(text: str) -> tuple[str, str, str, float]:
     m = _match(text)
     if m is None:
-        raise BadName(f"{text!a} is no expression: write stale>5, reaps/min>10 or oldest>15m")
+        raise BadName(
+            f"{text!a} is not a condition: write one such as stale>5, reaps/min>10 or oldest>15m"
+        )
     return text, m[1], m[2], seconds(m[3])
 
 
-def _rings(figures: Figures, text: str, field: str, sign: str, limit: float) -> str:
-    """Why an alarm is raised, in words; empty where it is certain that it does not hold."""
+def _alarm(figures: Figures, text: str, field: str, sign: str, limit: float) -> str:
+    """Why a condition raises an alarm; empty if it certainly does not hold."""
     value = figures.values[field]
     if _holds(value, sign, limit) and not (figures.least(field) and sign in ("<", "<=", "=")):
         return f"{text} holds"
@@ -119,28 +202,50 @@ def _holds(value: float, sign: str, limit: float) -> bool:
     }[sign]
 
 
-def _prometheus(figures: Figures, path: str) -> str:
+def _prometheus(figures: Figures, label: str, totals: Mapping[str, int]) -> str:
     """A file for node_exporter's textfile collector."""
-    board = f'board="{_label(path)}"'
+    board = f'board="{_label(label)}"'
     rates = {f: v for f, v in figures.values.items() if f.endswith("/min")}
-    states = {f: v for f, v in figures.values.items() if f not in rates and f != "oldest"}
+    workers = {s: figures.values[s] for s in WAITER_STATES}
+    apart = {*rates, *workers, *_SECONDS, "backlog", "untaken", "long", *_PAUSES}
+    states = {f: v for f, v in figures.values.items() if f not in apart}
+    pauses = figures.values["pauses"]
+    whole = float(sum(pause.covers_all for pause in figures.snapshot.pauses))
     series = {
         "dibs_tasks": ("tasks", {f',state="{f}"': v for f, v in states.items()}),
+        "dibs_workers_waiting": ("workers", {f',state="{f}"': v for f, v in workers.items()}),
+        "dibs_untaken_tasks": ("untaken", {"": figures.values["untaken"]}),
         "dibs_oldest_waiting_seconds": ("oldest", {"": figures.values["oldest"]}),
+        "dibs_next_start_seconds": ("next", {"": figures.values["next"]}),
+        "dibs_drain_seconds": ("drain", {"": figures.values["drain"]}),
         "dibs_events_per_minute": (
             "rate",
             {f',event="{f.removesuffix("/min")}"': v for f, v in rates.items()},
         ),
         "dibs_events_complete": ("complete", {"": float(figures.complete)}),
+        "dibs_pauses": ("pauses", {',hosts="all"': whole, ',hosts="some"': pauses - whole}),
+        "dibs_shell_claims_while_paused": ("shell", {"": figures.values[_SHELL]}),
+        "dibs_unusually_long_claims": ("long", {"": figures.values["long"]}),
+        "dibs_events_total": ("total", {f',event="{f}"': float(v) for f, v in totals.items()}),
     }
     lines = []
     for name, (text, samples) in series.items():
-        lines += [f"# HELP {name} {_HELP[text]}", f"# TYPE {name} gauge"]
-        lines += [f"{name}{{{board}{labels}}} {value:.15g}" for labels, value in samples.items()]
+        kind = "counter" if name.endswith("_total") else "gauge"
+        lines += [f"# HELP {name} {_HELP[text]}", f"# TYPE {name} {kind}"]
+        lines += [
+            f"{name}{{{board}{labels}}} {_number(value)}" for labels, value in samples.items()
+        ]
     return "\n".join(lines) + "\n"
 
 
+def _number(value: float) -> str:
+    """A value as Prometheus reads it."""
+    if isfinite(value):
+        return f"{value:.15g}"
+    return "NaN" if isnan(value) else "+Inf"
+
+
 def _label(text: str) -> str:
-    """A label's value; what is no UTF-8 is shown escaped."""
-    shown = os.fsencode(text).decode("utf-8", "backslashreplace")
-    return shown.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    """A label's value; bytes that are not UTF-8 and control characters are escaped."""
+    lines = os.fsencode(text).decode("utf-8", "backslashreplace").split("\n")
+    return "\\n".join(shown(line).replace("\\", "\\\\").replace('"', '\\"') for line in lines)

@@ -1,1 +1,1 @@
-"""`dibs run`: a command that works on a claim and never outlives it."""
+"""`dibs run`: runs a command on a claim and ends it before the lease does."""

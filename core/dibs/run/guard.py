@@ -1,4 +1,4 @@
-"""The guard beside `dibs run`, from `run`'s side: a process that needs nothing but a pipe."""
+"""The guard process of `dibs run`, as seen from `run`: what it ends, and its replacement."""
 
 from __future__ import annotations
 
@@ -13,50 +13,54 @@ from dibs.run import group
 from dibs.run.group import Lease, Work
 from dibs.run.terminal import stopped_by
 
-# The guard is a program of its own, so that threads and open files of `run` are not its own.
-_PROGRAM = "import sys; sys.path.append(sys.argv[1]); from dibs.run.watch import main; main()"
+# A separate program, so that it does not inherit the threads and open files of `run`.
+_PROGRAM = (
+    "import sys; sys.path.append(sys.argv[1]); from dibs.run.guard_process import main; main()"
+)
 
 
 class Guard:
-    """Tells the guard what to end, and when; any thread may."""
+    """Reports to the guard process what to end and when; thread-safe."""
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, results: str = "") -> None:
+        """`results` is a folder that the guard removes if `run` is killed."""
         self._root = root
+        self._results = results
         self._lines: dict[str, bytes] = {}
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe = -1
 
     def watch(self, work: Work, lease: Lease) -> None:
-        """Let the work live until then, and no longer; the first starts the guard."""
-        self._tell(work.claim, json.dumps([*work, *lease]).encode() + b"\n")
+        """End this work before the lease ends, unless renewed; the first call starts the guard."""
+        self._send(work.claim, json.dumps([*work, *lease]).encode() + b"\n")
         with self._lock:
             if self._process is None:
                 self._start()
 
     def dismiss(self, claim: str) -> None:
-        """The claim has ended, and nobody works on it."""
-        self._tell(claim, b"")
+        """Forget a claim that has ended and has no processes left."""
+        self._send(claim, b"")
 
-    def mend(self) -> None:
-        """Put another in the place of one that was killed, was stopped or does not read."""
+    def restore(self) -> None:
+        """Replace a guard process that was killed, was stopped or does not read its pipe."""
         if self._process is None:
             return
         if self._process.poll() is None:
             if stopped_by(self._process.pid):
                 self._process.kill()
             return
-        with self._lock, suppress(OSError):  # too many processes, say: tried again soon
+        with self._lock, suppress(OSError):  # such as too many processes: tried again soon
             self._close()
             self._start()
 
     @property
     def pid(self) -> int:
-        """Of the process that was started last; 0 before."""
+        """The pid of the last guard process; 0 if none was started."""
         return self._process.pid if self._process is not None else 0
 
     def end(self) -> None:
-        """Nothing is left to guard; where something is, the closed pipe tells the guard to act."""
+        """Stop the guard, or close its pipe if claims are left: it then ends their work."""
         with self._lock:
             if self._process is not None and not self._lines:
                 self._process.kill()
@@ -69,7 +73,7 @@ class Guard:
             self._pipe = -1
 
     def _start(self) -> None:
-        """Start one that finds all it has to know in its pipe, should `run` die right now."""
+        """Start a guard with everything in its pipe already, because `run` may die right now."""
         import dibs
 
         path = os.path.dirname(os.path.dirname(os.path.abspath(dibs.__file__)))
@@ -78,13 +82,13 @@ class Guard:
         try:
             os.write(pipe, b"".join(self._lines.values()))
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _PROGRAM, path, self._root],
+                [sys.executable, "-P", "-c", _PROGRAM, path, self._root, self._results],
                 stdin=reader,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 cwd="/",
                 env=group.unmarked(),
-                start_new_session=True,  # ctrl+c and ctrl+z are not for the guard
+                start_new_session=True,  # so that ctrl+c and ctrl+z do not reach the guard
             )
         except OSError:
             os.close(pipe)
@@ -93,7 +97,7 @@ class Guard:
             os.close(reader)
         self._pipe = pipe
 
-    def _tell(self, claim: str, line: bytes) -> None:
+    def _send(self, claim: str, line: bytes) -> None:
         with self._lock:
             if line:
                 self._lines[claim] = line
@@ -103,7 +107,7 @@ class Guard:
                 return
             try:
                 os.write(self._pipe, line)
-            except BlockingIOError:  # it was stopped long ago
+            except BlockingIOError:  # it has been stopped for long
                 self._process.kill()
             except OSError:
-                pass  # it is gone, and will be replaced
+                pass  # it has ended and will be replaced

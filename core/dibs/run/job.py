@@ -1,75 +1,108 @@
-"""One claim at work: the command, its beats, and how both end."""
+"""One claim and its command: the heartbeats, and how both end."""
 
 from __future__ import annotations
 
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from dibs.claims import Away
-from dibs.clock import SECOND
-from dibs.errors import BadName, DibsError, Lost, Stop, StorageError, Uncertain
-from dibs.run import group
-from dibs.run.group import Ending, Work, boottime, shown
+from dibs.host import boottime
+from dibs.model.errors import BadName, DibsError, Lost, Stop, StorageError, Uncertain
+from dibs.model.questions import environment as answers_for
+from dibs.model.questions import has_asked
+from dibs.model.sample import SECOND
+from dibs.run import group, note_pipe, result_files
+from dibs.run.group import Ending, Work, shown
 from dibs.run.keeper import Keeper
-from dibs.run.telling import Pump
+from dibs.run.note_pipe import NotePipe
+from dibs.run.reporting import TIMED_OUT, Pump
 
 if TYPE_CHECKING:
-    from dibs.claims import Claim
+    from dibs.model.location import Location
+    from dibs.protocols import Claim
     from dibs.run.guard import Guard
-    from dibs.run.telling import Events
+    from dibs.run.output_log import OutputLog
+    from dibs.run.reporting import EventWriter, OutputStream
+    from dibs.run.result_files import ResultFolder
 
+ASKED_CODE = 7
+"""The exit code if the command ended its claim with a question."""
 GRACE = 5.0
-"""Seconds, at most, that the command may take to end when it is asked to."""
-_TOLD: dict[int, str] = {
+"""The longest time in seconds between SIGTERM and SIGKILL."""
+_FROM_TERMINAL: dict[int, str] = {
     signal.SIGINT: "interrupted from the keyboard",
     signal.SIGQUIT: "interrupted from the keyboard",
     signal.SIGHUP: "the terminal hung up",
 }
-"""What a command on a terminal is told from there, and what its claim goes back for."""
+"""Signals from the terminal, with the reason for which the claim is then released."""
 _JOINED = 1.0
-"""Seconds to wait for a thread that should be at its end."""
+"""Seconds to wait for a thread that is about to end."""
 
 
 class Orders(NamedTuple):
-    """What every job of one `dibs run` shares."""
+    """What all jobs of one `dibs run` share."""
 
     command: Sequence[str]
-    root: str
+    location: Location
     guard: Guard
-    events: Events
+    events: EventWriter
     wake: Callable[[], None]
+    stdout: OutputStream
+    results: ResultFolder
     quiet_stdin: bool = False
+    log_bytes: int = 0
+    """How much of the output to keep; 0 keeps none."""
+    timeout: float = 0
+    """Seconds after which the work is ended; 0 for no limit."""
+    idle: float = 0
+    """Seconds without output and notes after which the work is ended; 0 for no limit."""
+
+    @property
+    def captures(self) -> bool:
+        """Whether `run` has to see what the command prints."""
+        return bool(self.log_bytes or self.idle)
 
 
 class Job:
-    """A command in a process group of its own, alive only while its claim is."""
+    """A command in its own process group, which is ended before its claim is lost."""
 
     def __init__(self, claim: Claim, orders: Orders) -> None:
         self.claim = claim
         self.interrupted = False
-        """Ctrl+c ended it."""
+        """Whether ctrl+c ended it."""
         self.lent = False
-        """The command has the terminal, and is told what comes from there instead of us."""
+        """Whether the command has the terminal, so that it gets ctrl+c instead of us."""
         self.outcome = ""
-        """The event that the claim ended with."""
+        """The event with which the claim ended."""
         self._orders = orders
         self._started = boottime()
         self._keeper = Keeper(claim, orders.guard, orders.wake)
-        self._told = 0
+        self._reported = 0
         self._ending: Ending | None = None
         self._status: int | None = None
-        self._giving_back = ""
+        self._release_reason = ""
         self._code = 0
         self._pump: Pump | None = None
+        self._out: Pump | None = None
+        self._log: OutputLog | None = None
+        self._notes: NotePipe | None = None
+        self._noted = 0
+        self._failure = ""
+        """Why the work was ended by a limit."""
+        self._result = orders.results.next() if claim.task.kind == "task" else ""
+        self._over: int | None = None
+        """The exit code, once the claim has ended."""
+        self._abandoned = False
         self._stop: DibsError | None = None
+        self._prepared = False
+        """Whether only the command itself is left to start."""
         try:
-            self._keeper.start()  # whoever should read our stderr may keep us waiting
-            orders.events.tell("acquired", claim)
-            # Guarded before it starts: `run` may be killed between any two lines.
+            self._keeper.start()  # first, because a slow reader of stderr can block us
+            orders.events.report("acquired", claim)
+            # The guard knows it before it starts: `run` may be killed between any two lines.
             self._work = Work(claim.name, group.born("self"))
             self._keeper.keep(self._work)
             self._in_time()
@@ -84,93 +117,194 @@ class Job:
         self._keeper.keep(self._work)
 
     def _in_time(self) -> None:
-        """Refuse to start what would have to end at once: we may have been stopped, or waiting."""
+        """Raise an error if the lease is almost over, as after a stop or a long wait."""
         if boottime() >= self._keeper.lease.stop:
-            raise Uncertain(f"{self.claim.name}: it took as long as its lease to start; stop")
+            raise Uncertain(
+                f"{self.claim.name}: starting the command took longer than the lease; stop"
+            )
 
     def _start(self) -> subprocess.Popen[bytes]:
-        # On a terminal the command writes there itself; elsewhere its last line is the reason.
-        if os.isatty(2):
-            return self._popen(None)
-        pipe, writer = os.pipe()
-        try:
-            self._pump = Pump(pipe, self._orders.events.stderr)
-            return self._popen(writer)
-        finally:
-            os.close(writer)
+        orders = self._orders
+        if orders.log_bytes:
+            from dibs.run.output_log import OutputLog
 
-    def _popen(self, stderr: int | None) -> subprocess.Popen[bytes]:
-        claim, root = self.claim, self._orders.root
+            keeper = self.claim.keep_output(orders.log_bytes)
+            self._log = OutputLog(keeper, orders.log_bytes, orders.events.complain)
+        self._notes = NotePipe()
+        writers: list[int] = []
+        try:
+            # The command writes to a terminal directly; elsewhere we keep its last line as the
+            # reason.
+            if orders.captures or not os.isatty(2):
+                self._pump = self._piped(orders.events.stderr, writers)
+            if orders.captures:
+                self._out = self._piped(orders.stdout, writers)
+            return self._popen(*writers)
+        finally:
+            for writer in writers:
+                os.close(writer)
+
+    def _piped(self, stream: OutputStream, writers: list[int]) -> Pump:
+        """A pump for a stream of the command; `writers` gets the end that the command writes."""
+        pipe, writer = os.pipe()
+        writers.append(writer)
+        return Pump(pipe, stream, self._log)
+
+    def _popen(
+        self, stderr: int | None = None, stdout: int | None = None
+    ) -> subprocess.Popen[bytes]:
+        assert self._notes is not None
+        writer = self._notes.writer
+        self._prepared = True
+        os.set_inheritable(writer, True)  # only this command gets it
+        try:
+            return subprocess.Popen(
+                self._orders.command,
+                env=self._environment(self._notes),
+                stdin=subprocess.DEVNULL if self._orders.quiet_stdin else None,
+                stdout=stdout,
+                stderr=stderr,
+                close_fds=False,  # pass on inherited ones; ours are not inheritable
+                process_group=0,
+            )
+        finally:
+            os.set_inheritable(writer, False)
+
+    def _environment(self, notes: NotePipe) -> dict[str, str]:
+        claim, where = self.claim, self._orders.location.where
         environment = os.environ | {
             "DIBS_ID": claim.id,
             **group.environment(claim.name),
             "DIBS_FENCE": str(claim.fence),
-            "DIBS_PAYLOAD": os.path.join(root, claim.payload),
-            "DIBS_DIR": root,
+            "DIBS_PAYLOAD": claim.path or "",
+            "DIBS_ANSWERS": answers_for(claim.answers),
+            "DIBS_BOARD": where,
+            "DIBS_DIR": where,
+            note_pipe.VARIABLE: notes.address(claim.name),
+            result_files.VARIABLE: self._result,
         }
-        return subprocess.Popen(
-            self._orders.command,
-            env=environment,
-            stdin=subprocess.DEVNULL if self._orders.quiet_stdin else None,
-            stderr=stderr,
-            close_fds=False,  # what we were given is the command's too; nothing of ours is
-            process_group=0,
-        )
+        if not self._result:  # a lock has none, and that of an outer `run` is not ours
+            del environment[result_files.VARIABLE]
+        if claim.task.kind == "lock":
+            environment["DIBS_SLOT"] = str(claim.slot)
+        return environment
 
     def _not_started(self, error: OSError | ValueError | RuntimeError) -> None:
-        """Nothing was done: the claim goes back, unless it can never be worked on."""
+        """Release the claim, or fail it if no command could ever start for it."""
         self._keeper.end()
+        self._close()
+        if self._log is not None:
+            self._log.finish(_JOINED)
         what = getattr(error, "strerror", None) or str(error)
-        reason = f"the command could not be started: {what}"
+        if self._prepared:
+            reason = f"the command could not be started: {what}"
+            advice = f"{self._orders.command[0]}: {what}: give a command that can be started"
+        else:  # our guard process or a thread: the command is not to blame
+            what = f"{getattr(error, 'filename', None) or 'a part of it'}: {what}"
+            reason = f"dibs run could not start {what}"
+            advice = f"{reason}: the command was not started; fix this and try again"
         with suppress(DibsError):
             if isinstance(error, ValueError) and self.claim.task.kind == "task":
-                self.claim.fail(reason)  # a NUL in its id, which no environment can carry
+                self.claim.fail(reason)  # a NUL in the id, which an environment cannot contain
                 self.outcome = "failed"
             else:
                 self.claim.release(reason)
                 self.outcome = "released"
-            self._orders.events.tell(self.outcome, self.claim, reason=reason)
+            self._orders.events.report(self.outcome, self.claim, reason=reason)
         self._orders.guard.dismiss(self.claim.name)
-        raise BadName(f"{self._orders.command[0]}: {what}: give a command that can run") from None
+        raise BadName(advice) from None
 
     @property
     def ending(self) -> bool:
-        """The work is being ended, or its claim."""
+        """Whether the work or its claim is being ended."""
         return self._ending is not None
 
     def pause(self) -> float:
-        """Seconds until this job has to be looked at again, if nothing wakes us before."""
+        """Seconds until the next look at this job, unless something wakes us earlier."""
+        if self._over is not None:
+            return _JOINED
         if self._ending is not None:
             return group.QUICK
-        return max(0.0, (self._keeper.lease.stop - boottime()) / SECOND)
+        due = min([self._keeper.lease.stop, *(at for at, _ in self._limits())])
+        return max(0.0, (due - boottime()) / SECOND)
+
+    @property
+    def notes(self) -> int:
+        """The descriptor on which notes of the command arrive; -1 once the claim has ended."""
+        return self._notes.reader if self._notes is not None else -1
+
+    def take_notes(self) -> None:
+        """Pass the last note of the command on to the thread that writes it."""
+        text = self._notes.newest() if self._notes is not None else None
+        if text is not None:
+            self._noted = boottime()
+            self._keeper.note(text)
+
+    def _limits(self) -> Iterator[tuple[int, str]]:
+        """When each limit ends the work, and the reason then."""
+        orders = self._orders
+        if orders.timeout:
+            yield (
+                self._started + int(orders.timeout * SECOND),
+                f"timed out after {orders.timeout:g} s",
+            )
+        if orders.idle:
+            heard = [pump.last for pump in (self._pump, self._out) if pump is not None]
+            yield (
+                max(self._started, self._noted, *heard) + int(orders.idle * SECOND),
+                f"idle for {orders.idle:g} s: no output and no note",
+            )
 
     def release(self, reason: str, code: int) -> None:
-        """Stop the work and give the claim back; this is no attempt.
+        """Stop the work and release the claim; no attempt is counted.
 
-        Whoever tells `run` to end often tells the command too. One that ended well before that
-        is committed, one that any signal ended did not fail.
+        A signal to `run` is often sent to the command too. A command that had already ended with
+        0 is committed; one that a signal ended has not failed.
         """
+        self._abandoned = True
+        if self._over is not None:
+            return
         if self._status is None:
             self._status = self._exited()
-        if not self._giving_back and self._status != 0:
-            self._giving_back, self._code = reason, code
+        if not self._release_reason and not self._failure and self._status != 0:
+            self._release_reason, self._code = reason, code
             self._end()
 
-    def tell(self, number: signal.Signals) -> None:
-        """Send a signal to the command's group, as the keyboard would."""
+    def send(self, number: signal.Signals) -> None:
+        """Signal the command's group, as the keyboard does."""
         if self._process.returncode is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, number)
 
     def look(self) -> int | None:
-        """Do what is to be done now; the exit code once the claim has ended."""
-        while self._told < self._keeper.beats:
-            self._told += 1
-            self._orders.events.tell("renewed", self.claim)
+        """Do the next step; returns the exit code once the claim and its output have ended."""
+        if self._over is None:
+            self._over = self._step()
+            if self._over is None:
+                return None
+            self._close()
+        # What is printed after the claim ended, such as its JSON, follows the command's output.
+        if self._out is not None and self._out.behind and not self._abandoned:
+            return None
+        if self._log is not None:
+            self._log.finish(_JOINED)
+        return self._over
+
+    def _close(self) -> None:
+        """Take no more notes."""
+        if self._notes is not None:
+            self._notes.close()
+            self._notes = None
+
+    def _step(self) -> int | None:
+        """Do the next step; returns the exit code once the claim has ended."""
+        while self._reported < self._keeper.beats:
+            self._reported += 1
+            self._orders.events.report("renewed", self.claim)
         self._look_for_trouble()
         if self._ending is None:
             self._status = self._exited()
-            if self._status is None:
+            if self._status is None and not self._past_limit():
                 return None
             self._end()
         if not self._gone():
@@ -195,8 +329,14 @@ class Job:
             if self._ending is not None:
                 self._ending.kill = min(self._ending.kill, lease.kill)
 
+    def _past_limit(self) -> bool:
+        """Whether a limit ends the work now."""
+        now = boottime()
+        self._failure = next((reason for at, reason in self._limits() if now >= at), "")
+        return bool(self._failure)
+
     def _end(self) -> None:
-        """Ask every process of the claim to end; they are made to before the lease is over."""
+        """Begin to end every process of the claim; SIGKILL follows before the lease is over."""
         if self._ending is None:
             grace = int(min(GRACE, self.claim.ttl / 10) * SECOND)
             self._ending = Ending(self._work, min(boottime() + grace, self._keeper.lease.kill))
@@ -204,7 +344,7 @@ class Job:
     def _exited(self) -> int | None:
         """The command's exit status once it has ended, negative for a signal.
 
-        It is left unburied, so that nobody else can get its number while its group is ended.
+        It stays a zombie, so that its pid cannot be reused while its group is ended.
         """
         found = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         if found is None:
@@ -212,38 +352,42 @@ class Job:
         return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
 
     def _gone(self) -> bool:
-        """Whether nobody works on the claim any more."""
+        """Whether no process works on the claim any more."""
         assert self._ending is not None
         if self._process.returncode is not None:
             return True
-        start = boottime()  # we may be stopped while we look
+        start = boottime()  # read before the look: we may be stopped during it
         if not self._ending.over():
             return self._hopeless(start) and self._leave_behind()
         if self._status is None:
             self._status = self._exited()
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)  # whoever forked faster than we could read
+            os.killpg(self.pid, signal.SIGKILL)  # processes that forked faster than we could read
         self._process.wait()
-        if self._pump is not None:
-            self._pump.join(_JOINED)
+        for pump in (self._pump, self._out):
+            if pump is not None:
+                pump.join(_JOINED)
         return True
 
     def _hopeless(self, now: int) -> bool:
-        """Whether to stop trying: what is left refuses to end, or does not in time."""
+        """Whether to give up: the remaining processes refuse to end, or do not end in time."""
         assert self._ending is not None
         late = self._ending.late(now)
         if late:
-            self._keeper.end()  # from now on the lease only runs out
+            self._keeper.end()  # no more heartbeats: the lease runs out
         over = late and now >= self._keeper.lease.over
         return bool(self._ending.left) and (self._ending.stuck or over)
 
     def _leave_behind(self) -> bool:
-        """Report what cannot be ended, and let the claim expire: work on it goes on."""
+        """Report the processes that cannot be ended; the claim expires, because they still work."""
         assert self._ending is not None
         self._keeper.end()
-        self._process.poll()  # bury the command
+        self._process.poll()  # reap the command
+        self._abandoned = True
         if self._pump is not None:
             self._orders.events.stderr.forget(self._pump)  # it may write without end
+        if self._out is not None:
+            self._orders.stdout.forget(self._out)
         what = f"these processes cannot be ended: {shown(self._ending.left)}"
         if self._stop is None:
             self._stop = Uncertain(f"{what}; {self.claim.name} is left to expire")
@@ -252,13 +396,14 @@ class Job:
         return True
 
     def _settle(self) -> int | None:
-        """End the claim as its command ended; tried again while the disk says no and time is."""
+        """End the claim as its command ended; try again on storage errors while there is time."""
         try:
+            self.take_notes()
+            self._keeper.write_note()
             return self._settled()
-        except Away:
-            return None
         except Stop as stop:
-            return self._give_up(stop)
+            again = isinstance(stop, Uncertain) and stop.again
+            return None if again else self._give_up(stop)
         except StorageError as error:
             if boottime() >= self._keeper.lease.stop:
                 return self._give_up(error)
@@ -269,39 +414,58 @@ class Job:
         code = status if status >= 0 else 128 - status
         facts: dict[str, object] = {"held": round((boottime() - self._started) / SECOND, 3)}
         number = -status if status < 0 else status - 128
-        if self.lent and number in _TOLD:
-            self._giving_back, self._code = _TOLD[number], code
+        if self.lent and number in _FROM_TERMINAL:
+            self._release_reason, self._code = _FROM_TERMINAL[number], code
             self.interrupted = number == signal.SIGINT
-        if self._giving_back:
+        if self._release_reason:
             code = self._code
-            claim.release(self._giving_back)
-            self.outcome, facts["reason"] = "released", self._giving_back
+            claim.release(self._release_reason)
+            self.outcome, facts["reason"] = "released", self._release_reason
+        elif self._failure:
+            code = TIMED_OUT
+            self._end_badly(self._failure, facts | {"exit": code})
+            return code
         elif claim.task.kind == "lock":
             claim.release()
             self.outcome, facts["exit"] = "released", code
         elif status == 0:
-            claim.done()
+            try:
+                claim.done(result_files.take(self._result) if self._result else None)
+            except BadName as error:
+                self._end_badly(str(error), facts | {"exit": 1})
+                return 1
             self.outcome = "done"
         else:
-            reason = self._reason(status)
-            claim.fail(reason)
-            self.outcome = "failed"
-            facts |= {"exit": code, "reason": reason}
-        self._orders.events.tell(self.outcome, claim, **facts)
+            self._end_badly(self._reason(status), facts | {"exit": code})
+            return code
+        self._orders.events.report(self.outcome, claim, **facts)
         self._orders.guard.dismiss(claim.name)
         return code
 
+    def _end_badly(self, reason: str, facts: dict[str, object]) -> None:
+        """Fail the task for this reason; a lock is released."""
+        if self.claim.task.kind == "lock":
+            self.claim.release(reason)
+            self.outcome = "released"
+        else:
+            self.claim.fail(reason)
+            self.outcome = "failed"
+        self._orders.events.report(self.outcome, self.claim, **facts, reason=reason)
+        self._orders.guard.dismiss(self.claim.name)
+
     def _give_up(self, stop: DibsError) -> int:
-        """The claim is lost, or nobody can tell: touch nothing."""
-        # After a stop the beat that is overdue finds out which, and leaves its trace for operators.
+        """Report that the claim is lost or uncertain, or has asked; nothing else is done."""
+        # After a suspend the overdue heartbeat finds out which, and logs it for operators.
         self._keeper.join(_JOINED)
         if isinstance(self._keeper.error, Lost):
             stop = self._keeper.error
         self._keeper.end()
-        self.outcome = "lost" if isinstance(stop, Lost) else "uncertain"
-        self._orders.events.tell(self.outcome, self.claim, reason=str(stop))
+        asked = isinstance(stop, Lost) and has_asked(self.claim.task, stop.now)
+        self.outcome = "asked" if asked else "lost" if isinstance(stop, Lost) else "uncertain"
+        why = "the task waits for an answer" if asked else str(stop)
+        self._orders.events.report(self.outcome, self.claim, reason=why)
         self._orders.guard.dismiss(self.claim.name)
-        return stop.exit_code
+        return ASKED_CODE if asked else stop.exit_code
 
     def _reason(self, status: int) -> str:
         how = f"exit {status}" if status >= 0 else f"killed by {signal_name(-status)}"
@@ -310,7 +474,7 @@ class Job:
 
 
 def signal_name(number: int) -> str:
-    """A signal's name, or its number where it has none."""
+    """A signal's name, or its number if it has no name."""
     try:
         return signal.Signals(number).name
     except ValueError:

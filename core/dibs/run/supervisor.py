@@ -1,138 +1,158 @@
-"""The loop of `dibs run`: takes work, looks after it, and obeys signals and the terminal."""
+"""The main loop of `dibs run`: claims tasks, watches their jobs, handles signals."""
 
 from __future__ import annotations
 
 import os
-import select
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from dibs.clock import SECOND
-from dibs.errors import DibsError, Held, Stop
+from dibs.intake import Intake
+from dibs.model.breaker import Breaker
+from dibs.model.errors import DibsError, Stop
 from dibs.run import group
-from dibs.run.group import boottime
 from dibs.run.guard import Guard
 from dibs.run.job import Job, Orders
-from dibs.run.telling import Events, Stderr, ready
+from dibs.run.reporting import STDOUT, EventWriter, OutputStream, Stderr, ready_among
+from dibs.run.result_files import ResultFolder
 from dibs.run.terminal import Terminal
-from dibs.waiting import LOOK
 
 if TYPE_CHECKING:
-    from dibs.claims import Claim
-    from dibs.waiting import Retry
+    from dibs.model.location import Location
+    from dibs.protocols import Claim, Presence, Retry
 
 NOTHING = 4
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
-_LONGEST = 1.0
 
 
 class Plan(NamedTuple):
-    """What `dibs run` was asked to do."""
+    """The arguments of one `dibs run`."""
 
     take: Callable[[], Claim | None]
-    """Gets the next claim without waiting; None when there is nothing to take. May raise `Held`."""
+    """Makes the next claim without waiting; None if there is none. May raise `Held`."""
     retry: Retry
-    """Says when taking is worth another attempt."""
+    """Decides when to try again."""
     ended: Callable[[Claim, str, int], None]
-    """Hears how each claim ended: its outcome and exit code."""
+    """Called as each claim ends, with its outcome and exit code."""
     command: Sequence[str]
-    root: str
+    location: Location
     loop: bool = False
     jobs: int = 1
     wait: float = 0.0
-    """Seconds to wait for something to take; infinite is allowed."""
+    """Seconds to wait for a task; may be infinite."""
     log_json: bool = False
+    presence: Presence | None = None
+    """Shows others that this worker waits, while it has no job."""
+    log_bytes: int = 0
+    """How much of each command's output to keep; 0 keeps none."""
+    timeout: float = 0
+    """Seconds after which a command is ended; 0 for no limit."""
+    idle: float = 0
+    """Seconds without output and notes after which a command is ended; 0 for no limit."""
+    breaker: int = 0
+    """After so many failures in a row `run` waits; 0 for never."""
 
 
 class Supervisor:
-    """Runs the command on one claim after another, several at a time if asked."""
+    """Runs the command for one claim after another, or for several at a time."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._events = Events(Stderr(), as_json=plan.log_json)
+        self._events = EventWriter(Stderr(), as_json=plan.log_json, board=plan.location.where)
+        self._stdout = OutputStream(STDOUT)
+        self._intake = Intake(
+            plan.take,
+            plan.retry,
+            Breaker(plan.breaker),
+            loop=plan.loop,
+            wait=plan.wait,
+            presence=plan.presence,
+            stopped=lambda: bool(self._signal),
+            report=lambda event, **facts: self._events.report(event, **facts),
+        )
         self._jobs: list[Job] = []
         self.interrupted = False
-        """Ctrl+c ended the command."""
-        self._hungry = True
+        """Whether ctrl+c ended the command."""
         self._code: int | None = None
         self._signal = 0
         self._suspended = False
         self._lost = False
-        self._waiting = False
-        self._idle = boottime()
+
+    @property
+    def signalled(self) -> bool:
+        """Whether a signal ended it before the work was done."""
+        return bool(self._signal)
 
     def run(self) -> int:
-        """Work until there is no more to do; returns the exit code of `dibs run`."""
+        """Work until there is nothing left to do; returns the exit code of `dibs run`."""
         group.check()
         self._terminal = Terminal()
         with self._signals():
-            guard = Guard(self._plan.root)
+            results = ResultFolder()
+            guard = Guard(self._plan.location.where, results.path)
             self._orders = Orders(
                 self._plan.command,
-                self._plan.root,
+                self._plan.location,
                 guard,
                 self._events,
                 lambda: _poke(self._writer),
+                self._stdout,
+                results,
                 quiet_stdin=self._plan.jobs > 1,
+                log_bytes=self._plan.log_bytes,
+                timeout=self._plan.timeout,
+                idle=self._plan.idle,
             )
             try:
                 return self._work(guard)
             finally:
+                self._intake.hide()
                 self._terminal.close()
                 guard.end()
+                results.remove()
 
     def _work(self, guard: Guard) -> int:
         while True:
             self._take()
-            if not self._jobs and not self._more():
+            if not self._jobs and not self._intake.more(busy=False):
                 self._pass_on()
                 if self._signal and not self._lost:
                     return 128 + self._signal
                 return NOTHING if self._code is None else self._code
-            self._sleep([LOOK if self._room() else _LONGEST, *(j.pause() for j in self._jobs)])
-            guard.mend()
+            self._intake.show(busy=bool(self._jobs))
+            self._sleep([self._intake.pause(room=self._room()), *(j.pause() for j in self._jobs)])
+            guard.restore()
             if os.getpid() == 1:
-                _bury({guard.pid, *(job.pid for job in self._jobs)})
+                _reap_orphans({guard.pid, *(job.pid for job in self._jobs)})
             if self._signal:
                 name = signal.Signals(self._signal).name
                 for job in self._jobs:
-                    job.release(f"dibs run was told to end by {name}", 128 + self._signal)
+                    job.release(f"dibs run was ended by {name}", 128 + self._signal)
             for job in list(self._jobs):
                 self._look(job)
 
     def _take(self) -> None:
-        """Take what there is, as long as there is room; not again before something may be."""
+        """Claim tasks while there is room and an attempt is due."""
+        self._intake.look()
         while self._room() and self._plan.retry.due():
-            self._plan.retry.begin()
-            claim = None
             try:
-                claim = self._plan.take()
-                if claim is not None:
-                    self._jobs.append(Job(claim, self._orders))
-                    if self._plan.jobs == 1:
-                        self._lend(self._jobs[0])
-            except Held as error:
-                self._plan.retry.held(error)
+                claim = self._intake.next(busy=bool(self._jobs))
+                if claim is None:
+                    return
+                self._jobs.append(Job(claim, self._orders))
             except DibsError as error:
                 if not self._jobs:
                     raise
-                self._events.complain(str(error))  # the work under way is worth more
-                self._hungry = False
+                self._events.complain(str(error))  # the running jobs go on
+                self._intake.hungry = False
                 self._count(error.exit_code, lost=isinstance(error, Stop))
                 return
-            if claim is None:
-                self._plan.retry.missed()
-                if not self._waiting and self._more():
-                    self._events.tell("waiting")
-                self._waiting = True
-                return
-            self._waiting = False
-            self._hungry = self._plan.loop
+            if self._plan.jobs == 1:
+                self._lend(self._jobs[0])
 
     def _lend(self, job: Job) -> None:
-        """Let the command have the terminal, and the ctrl+c that was typed just before it had."""
+        """Lend the terminal to the command, and pass on a ctrl+c that came just before."""
         job.lent = self._terminal.lend(job.pid)
         if job.lent and self._signal == signal.SIGINT:
             self._signal = 0
@@ -140,34 +160,33 @@ class Supervisor:
                 os.killpg(job.pid, signal.SIGINT)
 
     def _room(self) -> bool:
-        return self._hungry and not self._signal and len(self._jobs) < self._plan.jobs
-
-    def _more(self) -> bool:
-        """Whether to wait for something to take."""
-        waited = (boottime() - self._idle) / SECOND
-        return self._hungry and not self._signal and (bool(self._jobs) or waited < self._plan.wait)
+        return len(self._jobs) < self._plan.jobs and self._intake.room()
 
     def _sleep(self, pauses: Sequence[float]) -> None:
-        """Until a signal, the end of a command, or the next thing to do."""
-        if ready(self._reader, select.POLLIN, min(pauses)):
+        """Sleep until a signal, a note, the end of a command, or the next thing to do."""
+        by_pipe = {job.notes: job for job in self._jobs if job.notes >= 0}
+        for pipe in ready_among([self._reader, *by_pipe], min(pauses)):
+            if pipe in by_pipe:
+                by_pipe[pipe].take_notes()
+                continue
             with suppress(BlockingIOError):
                 os.read(self._reader, 65_536)
         if self._suspended:
             self._suspend()
 
     def _suspend(self) -> None:
-        """Stop with all commands on a ctrl+z that was typed while none of them had the terminal."""
+        """Stop with all commands after a ctrl+z that came while none of them had the terminal."""
         self._suspended = False
         for job in self._jobs:
-            job.tell(signal.SIGTSTP)
+            job.send(signal.SIGTSTP)
         self._terminal.stop()
         for job in self._jobs:
-            job.tell(signal.SIGCONT)
+            job.send(signal.SIGCONT)
 
     def _pass_on(self) -> None:
-        """Let a slow reader have all that the commands wrote on stderr."""
-        while self._events.stderr.behind and not self._signal:
-            self._sleep([LOOK])
+        """Wait until a slow reader has everything that the commands wrote to stderr."""
+        while (self._events.stderr.behind or self._stdout.behind) and not self._signal:
+            self._sleep([self._plan.retry.every])
 
     def _look(self, job: Job) -> None:
         code = job.look()
@@ -176,23 +195,23 @@ class Supervisor:
                 job.lent = self._terminal.follow(job.pid) or job.lent
             return
         self._jobs.remove(job)
-        self._terminal.take_back(restore=code != 0)
-        self._idle = boottime()
+        self._terminal.reclaim(restore=code != 0)
         self._count(code, lost=job.outcome in ("lost", "uncertain"))
         self.interrupted = job.interrupted
-        if job.outcome not in ("done", "failed"):
-            self._hungry = False  # what was lost is never quietly taken again
         self._plan.ended(job.claim, job.outcome, code)
+        if self._intake.ended(job.claim.name, job.outcome):
+            breaker = self._intake.breaker
+            self._events.report("breaker", failures=breaker.failures, wait=breaker.wait)
 
     def _count(self, code: int, *, lost: bool) -> None:
-        """Remember the exit code to end with: a loss above all, else the last that was not 0."""
+        """Note the exit code: that of a lost claim wins, else the last that was not 0."""
         if not self._lost:
             self._code = code or self._code or 0
         self._lost = self._lost or lost
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
-        """Hear signals for as long as we run; one that is ignored stays so, as `nohup` wants."""
+        """Handle signals while we run; an ignored one stays ignored, as `nohup` needs."""
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._reader, False)
         os.set_blocking(self._writer, False)
@@ -216,8 +235,8 @@ class Supervisor:
         self._suspended = True
 
 
-def _bury(ours: set[int]) -> None:
-    """Bury whoever lost its parent, as the first process of a container has to."""
+def _reap_orphans(ours: set[int]) -> None:
+    """Reap orphaned processes, which the first process of a container has to do."""
     with suppress(ChildProcessError):
         while found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
             if found.si_pid in ours:

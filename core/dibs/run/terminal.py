@@ -1,4 +1,4 @@
-"""The terminal's foreground, lent to the command so that the keyboard is its own."""
+"""The terminal, which is lent to the command so that it gets the keyboard."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Terminal:
-    """The controlling terminal; where there is none, nothing here does anything."""
+    """The controlling terminal; without one, no method does anything."""
 
     def __init__(self) -> None:
         self._fd = -1
@@ -18,19 +18,19 @@ class Terminal:
         self._modes: list[Any] | None = None
         self._asked = 0
         self._shared = not (os.isatty(0) and os.isatty(1))
-        """Another command of a pipeline may want the keyboard: ours gets it when it asks."""
+        """Whether we are in a pipeline, whose other commands may need the keyboard too."""
         self.lent = 0
-        """The group that has the foreground now; 0 where it was not lent."""
+        """The process group that the terminal is lent to; 0 if none."""
         with suppress(OSError):
             self._fd = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
 
     @property
     def there(self) -> bool:
-        """Whether there is one."""
+        """Whether there is a terminal."""
         return self._fd >= 0
 
     def lend(self, pgid: int) -> bool:
-        """Put the command's group in the foreground, if it is ours to give."""
+        """Put the command's group in the foreground, if we may; returns whether it was done."""
         if not self._may_have(pgid):
             return False
         with suppress(termios.error):
@@ -39,8 +39,8 @@ class Terminal:
         self.lent = pgid
         return True
 
-    def take_back(self, *, restore: bool = False) -> None:
-        """Be in the foreground again, with the terminal as it was before."""
+    def reclaim(self, *, restore: bool = False) -> None:
+        """Return to the foreground; with `restore`, also restore the terminal's modes."""
         if not self.lent:
             return
         if self._front() == self.lent:
@@ -51,18 +51,17 @@ class Terminal:
         self.lent = 0
 
     def close(self) -> None:
-        """Let go of it."""
-        self.take_back()
+        """Return to the foreground and close the terminal."""
+        self.reclaim()
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
 
     def follow(self, pid: int) -> bool:
-        """Do as the command does when the keyboard or the terminal stops it.
+        """React to a command that the terminal has stopped; returns whether it has the foreground.
 
-        One that wants the keyboard while somebody else has it goes on as soon as we are in the
-        foreground. One that was stopped by ctrl+z stops us too, so that the shell comes back.
-        Returns whether it has the foreground.
+        A command that needs the keyboard while another process has it continues as soon as we are
+        in the foreground. A command that ctrl+z stopped stops us too, so that the shell returns.
         """
         if self._fd < 0:
             return False
@@ -78,14 +77,14 @@ class Terminal:
         return bool(self.lent)
 
     def stop(self) -> None:
-        """Stop as ctrl+z would; without a shell to continue us, the kernel lets it pass."""
-        self.take_back(restore=True)
+        """Stop as ctrl+z does; the kernel ignores it if no shell could continue us."""
+        self.reclaim(restore=True)
         old = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         os.kill(0, signal.SIGTSTP)
         signal.signal(signal.SIGTSTP, old)
 
     def _may_have(self, pgid: int) -> bool:
-        """Whether the foreground is ours to give, and for this group."""
+        """Whether we may give the foreground to this group."""
         if self._shared and pgid != self._asked:
             return False
         return self._front() in (self._own, pgid)
@@ -96,7 +95,7 @@ class Terminal:
             os.killpg(pgid, signal.SIGCONT)
 
     def _front(self) -> int:
-        """The group in the foreground; -1 where that cannot be told."""
+        """The process group in the foreground; -1 if unknown."""
         try:
             return os.tcgetpgrp(self._fd) if self._fd >= 0 else -1
         except OSError:
@@ -110,7 +109,7 @@ class Terminal:
 
 
 def stopped_by(pid: int) -> int:
-    """The signal that has just stopped a child; 0 where none has."""
+    """The signal that has just stopped a child; 0 if none has."""
     try:
         found = os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG)
     except ChildProcessError:

@@ -1,8 +1,8 @@
-"""`python -m tests.filesystems.hostile`: everything that can go wrong, on every verb, then storms.
+"""`python -m tests.filesystems.hostile`: every fault on every verb, then storms.
 
-Each verb once for each reply that can be lost, with and without the kernel's caches, and under
-every other fault; then a storm of `--seconds` in every climate. It takes about a quarter of an
-hour. With DIBS_EVERY_FAULT=1 pytest tries as much of the verbs and of the dashboard.
+Each verb runs once for each reply that can be lost, with and without the kernel's caches, and under
+every other fault; then there is a storm of `--seconds` in every climate. It takes about a quarter
+of an hour. With DIBS_EVERY_FAULT=1 pytest tries the same on the verbs and the dashboard.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.filesystems.hostile.verbs import KERNEL, Stage, trials
 
 
 def verbs(folder: Path) -> tuple[int, list[str], Counter[str]]:
-    """How many verbs were tried, what was wrong, and what the mounts counted."""
+    """The number of verbs that were tried, what was wrong, and what the mounts counted."""
     wrong: list[str] = []
     tried, counts = 0, Counter[str]()
     for cached in (False, True):
@@ -39,7 +39,9 @@ def verbs(folder: Path) -> tuple[int, list[str], Counter[str]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.filesystems.hostile")
-    parser.add_argument("--seconds", type=float, default=60.0, help="how long each storm blows")
+    parser.add_argument(
+        "--seconds", type=float, default=60.0, help="length of each storm in seconds (default: 60)"
+    )
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     if reason := why_not():
@@ -48,12 +50,12 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="hostile-") as scratch:
         tried, wrong, counts = verbs(Path(scratch))
         print(f"{tried} verbs, {len(wrong)} wrong; {storm.shown(counts)}", flush=True)
-        broken = [name for name in storm.CLIMATES if not blown(name, Path(scratch), args)]
+        broken = [name for name in storm.CLIMATES if not storm_passes(name, Path(scratch), args)]
     return 1 if wrong or broken else 0
 
 
-def blown(name: str, scratch: Path, args: argparse.Namespace) -> bool:
-    """Whether a storm in that climate broke nothing."""
+def storm_passes(name: str, scratch: Path, args: argparse.Namespace) -> bool:
+    """Run a storm in a climate; whether it found no fault."""
     habit, caches = storm.CLIMATES[name]
     place = scratch / name.replace(" ", "-")
     place.mkdir()

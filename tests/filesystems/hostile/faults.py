@@ -1,4 +1,4 @@
-"""What a hostile mount may be told to do; sent to it as one line of JSON."""
+"""The faults of a hostile mount; sent to it as one line of JSON."""
 
 from __future__ import annotations
 
@@ -11,61 +11,61 @@ CHANGES = (
     *("create", "mkdir", "rename", "link", "unlink", "utimens", "write", "chmod", "chown"),
     *("truncate", "symlink", "rmdir"),
 )
-"""The calls that change something."""
+"""The calls that change the disk."""
 SECOND = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """Everything that can be wrong with one mount at one time; nothing by default."""
+    """The faults of one mount at one time; none by default."""
 
     lose: float = 0.0
-    """The share of the changes that are done and then answered with an error."""
+    """The share of the changes that happen and are then answered with an error."""
     fail: float = 0.0
     """The share of all calls that are answered with an error and do nothing."""
     codes: tuple[int, ...] = (errno.EIO,)
-    """Which errors, taken in turn."""
+    """The errors, used in turn."""
     calls: tuple[str, ...] = ()
-    """Only these calls are lost or fail; all of them where it is empty."""
+    """The calls that are lost or fail; all calls if it is empty."""
     at: int = 0
-    """Only the so-manieth change is lost; 0 for a share of all."""
+    """The number of the only change that is lost; 0 for a share of all."""
     delay: float = 0.0
-    """Seconds that each call takes longer, at the most."""
+    """The largest delay of a call, in seconds."""
     stale: float = 0.0
-    """Seconds for which attributes and names are told as they once were."""
+    """Seconds for which old attributes and names are returned."""
     negative: float = 0.0
-    """Seconds for which a name stays missing that once was."""
+    """Seconds for which a name that was missing stays missing."""
     listing: float = 0.0
-    """Seconds for which a listing may miss, double or still show what others changed."""
+    """Seconds for which a listing may miss, double or still show the changes of others."""
     tick: int = 0
-    """The grain of the times, in nanoseconds."""
+    """The resolution of the times, in nanoseconds."""
     offset: float = 0.0
-    """Seconds by which every time is ahead of this machine's clock."""
+    """Seconds by which all times are ahead of this machine's clock."""
     skew: float = 0.0
-    """Seconds by which the times are ahead that this mount itself sets; another one's are not."""
+    """Seconds by which the times that this mount sets are ahead; those of other mounts are not."""
     one_time: bool = False
-    """There is no ctime: what is told for it is the mtime, as over SFTP."""
+    """Whether the ctime is replaced by the mtime, as over SFTP."""
     copies: float = 0.0
-    """The share of the renames that leave the old name behind: no promise outlives that."""
+    """The share of the renames that leave the old name behind: no guarantee holds then."""
     links: bool = True
     noreplace: bool = True
     sync_folders: bool = True
     full: bool = False
     read_only: bool = False
     hang: float = 0.0
-    """Seconds from now on for which no call is answered."""
+    """Seconds from now for which no call is answered."""
 
     def struck_at(self, at: int) -> Faults:
         """The same, with only that change's reply lost."""
         return replace(self, at=at)
 
     def line(self) -> str:
-        """As it goes through the pipe."""
+        """The faults as a line for the pipe."""
         return json.dumps(asdict(self))
 
 
 def parse(line: str) -> Faults:
-    """What `line` made."""
+    """The faults in such a line."""
     fields: dict[str, Any] = json.loads(line)
     fields |= {key: tuple(fields[key]) for key in ("codes", "calls")}
     return Faults(**fields)
@@ -106,6 +106,6 @@ NAMED = {**LOST, **REFUSED, **TIMES, **SEEN_LATE, **BROKEN}
 
 
 def both(one: Faults, other: Faults) -> Faults:
-    """What either of two says that is not the default."""
+    """The faults of both."""
     plain, changed = asdict(CALM), asdict(other)
     return replace(one, **{k: v for k, v in changed.items() if v != plain[k]})

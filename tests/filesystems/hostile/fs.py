@@ -1,8 +1,8 @@
 """`python -m tests.filesystems.hostile.fs BACKING MOUNTPOINT [OPTION=VALUE …]`
 
-A file system that passes through to a folder, and fails as it is told to on its standard input:
-a line of `Faults` each, answered by a line of what was done so far. It ends, and takes its mount
-down, with the end of the file. Two of them on one folder are two hosts.
+A file system that passes through to a folder and fails as its standard input says: each line of
+it is a `Faults`, and the answer is a line of counts so far. At the end of the input it unmounts and
+ends. Two of them on one folder are like two hosts.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from typing import Any, NoReturn, TypeVar
 from tests.filesystems.hostile.faults import CALM, CHANGES, SECOND, Faults, parse
 from tests.filesystems.hostile.memory import Memory
 
-os.environ["FUSE_LIBRARY_PATH"] = "libfuse3.so.3"  # with an older one there is no rename flag
+os.environ["FUSE_LIBRARY_PATH"] = "libfuse3.so.3"  # an older one has no rename flags
 import mfusepy
 
 _NOREPLACE = 1
 _AT_FDCWD = -100
 _NOW = (1 << 30) - 1
-"""What `utime` without a time becomes on its way here."""
+"""The value that arrives here for a `utime` without a time."""
 Answer = TypeVar("Answer")
 
 
 class Passing:
-    """The calls of a FUSE file system, each on the folder below unless a fault strikes it."""
+    """The calls of a FUSE file system, passed to the folder below unless a fault strikes."""
 
     use_ns = True
 
@@ -42,23 +42,23 @@ class Passing:
         self.counts: Counter[str] = Counter()
         self._below = below
         self._memory = Memory()
-        self._told_anew = threading.Condition()
+        self._new_faults = threading.Condition()
         self._until = 0.0
         self._changes = 0
         self._turn = 0
 
     def become(self, faults: Faults) -> None:
-        """From now on be wrong in this way."""
-        with self._told_anew:
+        """Use these faults from now on."""
+        with self._new_faults:
             self.faults, self._changes = faults, 0
             self._until = time.monotonic() + faults.hang
             self._memory = Memory()
-            self._told_anew.notify_all()
+            self._new_faults.notify_all()
 
-    # What is struck, and how
+    # Faults
 
     def _do(self, name: str, act: Callable[[], Answer], *paths: str) -> Answer:
-        faults = self._let_in()
+        faults = self._enter()
         changes = name in CHANGES
         if changes and faults.read_only:
             self._strike("read-only", errno.EROFS)
@@ -76,13 +76,13 @@ class Passing:
             self._strike("lost", self._code(faults))
         return answer
 
-    def _let_in(self) -> Faults:
-        with self._told_anew:
+    def _enter(self) -> Faults:
+        with self._new_faults:
             self.counts["calls"] += 1
             if self._until > time.monotonic():
                 self.counts["hung"] += 1
                 while (left := self._until - time.monotonic()) > 0:
-                    self._told_anew.wait(left)
+                    self._new_faults.wait(left)
             faults = self.faults
         if faults.delay:
             self.counts["delayed"] += 1
@@ -105,12 +105,12 @@ class Passing:
     def _at(self, path: str) -> str:
         return self._below + path
 
-    # Looking
+    # Reading
 
     def getattr(self, path: str | None, fh: int | None = None) -> dict[str, int]:
-        return self._do("getattr", lambda: self._tell(path, fh))
+        return self._do("getattr", lambda: self._attributes(path, fh))
 
-    def _tell(self, path: str | None, fh: int | None) -> dict[str, int]:
+    def _attributes(self, path: str | None, fh: int | None) -> dict[str, int]:
         memory, faults = self._memory, self.faults
         if path is not None and (faults.stale or faults.negative):
             found, fresh = memory.attributes(path, faults, lambda: self._read(path, fh))
@@ -128,23 +128,23 @@ class Passing:
             return None
         faults = self.faults
         fields = ("st_mode", "st_ino", "st_nlink", "st_uid", "st_gid", "st_size", "st_blocks")
-        told: dict[str, int] = {field: getattr(found, field) for field in fields}
+        attributes: dict[str, int] = {field: getattr(found, field) for field in fields}
         changed = found.st_mtime_ns if faults.one_time else found.st_ctime_ns
         times = {"st_mtime": found.st_mtime_ns, "st_ctime": changed, "st_atime": found.st_atime_ns}
         for field, at in times.items():
             at += int(faults.offset * SECOND)
-            told[field] = at - at % faults.tick if faults.tick else at
-        return told
+            attributes[field] = at - at % faults.tick if faults.tick else at
+        return attributes
 
     def readdir(self, path: str, fh: int) -> Iterator[tuple[str, None, int]]:
-        told = self._do("readdir", lambda: self._listed(path))
-        return ((name, None, 0) for name in (".", "..", *told))
+        names = self._do("readdir", lambda: self._listed(path))
+        return ((name, None, 0) for name in (".", "..", *names))
 
     def _listed(self, path: str) -> list[str]:
         names = os.listdir(self._at(path))
-        told = self._memory.listing(path, names, self.faults.listing)
-        self.counts["listed wrong"] += sorted(told) != sorted(names)
-        return told
+        listed = self._memory.listing(path, names, self.faults.listing)
+        self.counts["listed wrong"] += sorted(listed) != sorted(names)
+        return listed
 
     def statfs(self, path: str) -> dict[str, int]:
         found = os.statvfs(self._at(path))
@@ -171,10 +171,10 @@ class Passing:
             self._strike("refused", errno.EINVAL)
         return 0
 
-    # Changing
+    # Writing
 
     def create(self, path: str, mode: int, flags: int) -> int:
-        """A reply that is lost leaves the file made and nobody with it open."""
+        """Create a file; after a lost reply it exists and is not open."""
         opened: list[int] = []
         try:
             self._do("create", lambda: opened.append(os.open(self._at(path), flags, mode)), path)
@@ -249,7 +249,7 @@ class Passing:
 
 
 def _renameat2(old: str, new: str, flags: int) -> int:
-    """The errno of the call itself, 0 for none."""
+    """The errno of the call, 0 for success."""
     import ctypes
 
     libc = ctypes.CDLL(None, use_errno=True)
@@ -258,8 +258,8 @@ def _renameat2(old: str, new: str, flags: int) -> int:
     return ctypes.get_errno()
 
 
-class Mounted(mfusepy.FUSE):  # the binding's own drops the flags, and would overwrite files
-    """The binding, with the flags of a rename passed on."""
+class Mounted(mfusepy.FUSE):  # the method of the binding drops the flags, and would overwrite files
+    """The binding, which also passes on the flags of a rename."""
 
     def rename_fuse_3(self, old: bytes, new: bytes, flags: int) -> int:
         made: int = self.operations.rename(os.fsdecode(old), os.fsdecode(new), flags)
@@ -267,7 +267,7 @@ class Mounted(mfusepy.FUSE):  # the binding's own drops the flags, and would ove
 
 
 def obey(passing: Passing, mountpoint: str) -> None:
-    """Do as the pipe says; its end is the mount's."""
+    """Apply the faults from the pipe; unmount at its end."""
     print("here", flush=True)
     for line in sys.stdin:
         if line.strip():

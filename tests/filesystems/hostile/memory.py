@@ -1,4 +1,4 @@
-"""What a client of a network file system remembers, and tells instead of looking again."""
+"""The caches of a client of a network file system."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ Attributes = dict[str, int] | None
 
 
 class Memory:
-    """One mount's own caches: its own changes are seen at once, others' when it looks again."""
+    """The caches of one mount: it sees its own changes at once, those of others later."""
 
     def __init__(self) -> None:
-        self._told: dict[str, tuple[float, Attributes]] = {}
+        self._known: dict[str, tuple[float, Attributes]] = {}
         self._listed: dict[str, tuple[float, set[str]]] = {}
         self._ours: dict[str, float] = {}
 
     def changed(self, *paths: str) -> None:
-        """This mount changed these names itself."""
+        """Drop the entries of names that this mount itself changed."""
         now = time.monotonic()
         for path in paths:
-            self._told.pop(path, None)
-            self._told.pop(os.path.dirname(path), None)
+            self._known.pop(path, None)
+            self._known.pop(os.path.dirname(path), None)
             self._ours[path] = now
 
     def attributes(
         self, path: str, faults: Faults, look: Callable[[], Attributes]
     ) -> tuple[Attributes, bool]:
-        """What is told of a path, and whether it was looked up just now."""
+        """The attributes of a path, and whether they are fresh."""
         now = time.monotonic()
-        since, known = self._told.get(path, (-1e9, None))
-        if now - since < (faults.negative if known is None else faults.stale):
-            return known, False
+        since, cached = self._known.get(path, (-1e9, None))
+        if now - since < (faults.negative if cached is None else faults.stale):
+            return cached, False
         found = look()
-        self._told[path] = now, found
+        self._known[path] = now, found
         return found, True
 
     def listing(self, folder: str, names: list[str], seconds: float) -> list[str]:
-        """The names as a listing tells them that took `seconds`: the changed ones as it happens."""
+        """The names of a listing that took `seconds`: it may contain or miss recent changes."""
         if not seconds:
             return names
         now, here = time.monotonic(), set(names)

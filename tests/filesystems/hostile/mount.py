@@ -1,4 +1,4 @@
-"""Two mounts of one folder, each run by a process of its own and told by a pipe how to fail."""
+"""Two mounts of one folder, each served by a separate process that gets its faults by a pipe."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tests.filesystems.mounts import why_not as nothing_mounts
 
 ROOT = Path(__file__).resolve().parents[3]
 FULL = os.environ.get("DIBS_EVERY_FAULT", "") not in ("", "0")
-"""Whether the tests try all that can go wrong, and not a part of it."""
+"""Whether the tests try all faults, and not just a part."""
 
 
 def why_not() -> str:
-    """Why no hostile file system can be mounted here; empty where it can."""
+    """Why no hostile file system can be mounted here; empty if it can."""
     if reason := nothing_mounts():
         return reason
     if not os.path.exists("/dev/fuse"):
@@ -39,27 +39,27 @@ class Hostile:
         self.process = process
 
     def be(self, faults: Faults) -> None:
-        """From now on be wrong in this way, until told otherwise."""
-        self._tell(faults.line())
+        """Use these faults from now on."""
+        self._send(faults.line())
 
     def calm(self) -> None:
-        """Be as good as the folder below."""
+        """Remove all faults."""
         self.be(CALM)
 
     def counts(self) -> Counter[str]:
-        """How many calls there were, and what was done to them."""
-        return Counter(json.loads(self._tell("")))
+        """The number of calls, and of each kind of fault in them."""
+        return Counter(json.loads(self._send("")))
 
     @contextmanager
     def wrong(self, faults: Faults) -> Iterator[None]:
-        """Be wrong for as long as the block lasts."""
+        """Use these faults inside the block."""
         self.be(faults)
         try:
             yield
         finally:
             self.calm()
 
-    def _tell(self, line: str) -> str:
+    def _send(self, line: str) -> str:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(f"{line}\n")
@@ -68,10 +68,10 @@ class Hostile:
 
 
 class Pair(NamedTuple):
-    """One folder as two hosts see it."""
+    """One folder on two mounts, as two hosts see it."""
 
     below: Path
-    """The folder itself, where nothing is ever wrong."""
+    """The folder itself, without faults."""
     near: Hostile
     far: Hostile
 
@@ -85,7 +85,7 @@ class Pair(NamedTuple):
 
 @contextmanager
 def hostile(below: Path, place: Path, **options: float) -> Iterator[Hostile]:
-    """Mount a folder at a place; options are the kernel's own caches: `attr_timeout` and such."""
+    """Mount a folder at a place; options set the kernel's caches, like `attr_timeout`."""
     place.mkdir(exist_ok=True)
     given = [f"{key}={value}" for key, value in options.items()]
     with place.with_suffix(".log").open("w") as said:

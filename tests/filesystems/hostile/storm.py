@@ -5,8 +5,8 @@
     python -m tests.filesystems.hostile.storm --seed 7          another one
 
 Workers on both mounts claim, beat and commit; the reaper and the operator are on the far one.
-Workers are killed and stopped, and every moment one mount or both get another fault. When the
-time is up all is calm, the crew finishes, and what is left is judged as after the other storms.
+Workers are killed and stopped, and one mount or both often get another fault. When the time is up
+all faults end, the crew finishes, and the board is judged as after the other storms.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-import dibs
-from dibs.settings import Settings, dump
-from tests.filesystems.hostile import people
+from dibs.files.engine import open_directory
+from dibs.model.settings import Settings, dump
+from tests.filesystems.hostile import tolerant_crew
 from tests.filesystems.hostile.faults import CALM, SECOND, WEATHER, Faults, both
 from tests.filesystems.hostile.mount import Pair, pair, why_not
 from tests.stress import audit, crew, ledger
@@ -30,11 +30,11 @@ from tests.stress.audit import Verdict
 from tests.stress.crew import Scene
 from tests.stress.crowd import Chaos, Crowd, blow
 from tests.stress.ledger import boottime
-from tests.stress.weather import asked, told, weather
+from tests.stress.weather import asked, summary, weather
 
 CLIMATES: dict[str, tuple[Faults, dict[str, float]]] = {
     "two hosts": (CALM, {}),
-    "two hosts whose kernels remember for a second": (
+    "two hosts whose kernels cache for a second": (
         CALM,
         {"attr_timeout": 1, "entry_timeout": 1, "negative_timeout": 1},
     ),
@@ -42,13 +42,13 @@ CLIMATES: dict[str, tuple[Faults, dict[str, float]]] = {
     "one time of a second": (Faults(tick=SECOND, one_time=True), {}),
     "clocks that differ": (Faults(skew=2.0, offset=-3600.0), {}),
 }
-"""What is wrong all the time, and the kernel's caches."""
+"""The permanent faults, and the kernel's caches."""
 INJECTED = ("lost", "failed", "full", "read-only", "refused", "hung", "stale", "listed wrong")
-"""What of the mounts' own counts is a fault that struck a call; the delays are not counted."""
+"""The counts of the mounts that are faults; delays are left out."""
 
 
 class Plan(NamedTuple):
-    """How hard it blows."""
+    """The size and the parameters of a storm."""
 
     tasks: int = 6_000
     workers: int = 6
@@ -56,19 +56,19 @@ class Plan(NamedTuple):
     seed: int = 1
     ttl: float = 3.0
     gap: float = 0.5
-    """Seconds between two strikes at a worker, on average."""
+    """The mean seconds between two strikes at a worker."""
     long: float = 0.06
     """The share of the tasks that take up to two ttls."""
     change: float = 0.7
-    """Seconds between two changes of what is wrong."""
+    """The seconds between two changes of the faults."""
     habit: Faults = CALM
-    """What is wrong with both mounts all the time."""
+    """The permanent faults of both mounts."""
     events: Sequence[Faults] = WEATHER
-    """What may be wrong with a mount for a while."""
+    """The faults that a mount may have for a while."""
 
 
 class Sky:
-    """Now and then another fault on a mount; counts what is done as the storm's own `finished`."""
+    """Changes the faults of the mounts from time to time; counts done tasks as `finished` does."""
 
     def __init__(self, mounts: Pair, plan: Plan, finished: Callable[[], int]) -> None:
         self._mounts, self._plan, self._finished = mounts, plan, finished
@@ -86,20 +86,20 @@ class Sky:
         return self._finished()
 
     def _deal(self) -> Faults:
-        """Each fault once before any comes again."""
+        """The next fault; each comes once before any repeats."""
         if not self._deck:
             self._deck = self._chance.sample(self._plan.events, len(self._plan.events))
         return self._deck.pop()
 
 
 def storm(where: Path, plan: Plan, **options: float) -> Verdict:
-    """Let it blow in a new directory; `options` are the kernel's own caches on both mounts."""
+    """Run a storm in a new directory; `options` are the kernel's caches on both mounts."""
     with pair(where, **options) as mounts:
         board_dir, log_file = mounts.below / "board", where / "outside.log"
-        settings = Settings(ttl=plan.ttl, max_attempts=4)
+        settings = Settings(ttl=plan.ttl, max_attempts=4, retry=(0.5,))
         (board_dir / ".dibs").mkdir(parents=True)
         (board_dir / ".dibs/board.toml").write_bytes(dump(settings))
-        board = dibs.open(board_dir, create=True)
+        board = open_directory(board_dir, create=True)
         ids = [f"task-{n:05}" for n in range(plan.tasks)]
         for ident in ids:
             board.add(ident, crew.payload_of(ident))
@@ -108,14 +108,14 @@ def storm(where: Path, plan: Plan, **options: float) -> Verdict:
             _blow(crowd, mounts, log_file, plan)
         left = [*board.repair(), *board.check()]
         lines, counts = ledger.read(log_file), mounts.counts()
-    verdict = audit.judge(board_dir, ids, board.journal.read(), lines, plan.ttl)
-    refused = {line.name for line in lines if line.word == people.REFUSED}
+    verdict = audit.judge(board_dir, ids, board.log.read(), lines, plan.ttl)
+    refused = {line.name for line in lines if line.word == tolerant_crew.REFUSED}
     faults = [
         *crowd.failures,
         *(f"{stem} is done, and its worker was refused" for stem in refused & _done(board_dir)),
         *(f"check: {finding.kind} {finding.name}: {finding.text}" for finding in left),
     ]
-    figures = verdict.figures | _of_mounts(counts) | {"told refused": len(refused)}
+    figures = verdict.figures | _of_mounts(counts) | {"reported refused": len(refused)}
     return verdict._replace(faults=(*verdict.faults, *faults), figures=figures)
 
 
@@ -126,15 +126,17 @@ def _blow(crowd: Crowd, mounts: Pair, log_file: Path, plan: Plan) -> None:
     )
     workers = {f"known-{n}" if n % 2 else f"hidden-{n}": n for n in range(plan.workers)}
     bodies = {
-        name: partial(people.worker, near if n % 4 < 2 else far, name, name.startswith("known"))
+        name: partial(
+            tolerant_crew.worker, near if n % 4 < 2 else far, name, name.startswith("known")
+        )
         for name, n in workers.items()
     }
     done = mounts.below / "board/done"
     sky = Sky(mounts, plan, lambda: len(os.listdir(done)))
     sky()
     with weather(crowd, near, "hostile storm") as outside:
-        crowd.start("reaper", partial(people.reaper, far))
-        crowd.start("operator", partial(people.operator, far))
+        crowd.start("reaper", partial(tolerant_crew.reaper, far))
+        crowd.start("operator", partial(tolerant_crew.operator, far))
         chaos = Chaos(outside, plan.seed, 2 * plan.ttl)
         blow(crowd, chaos, bodies, sky, plan.tasks, seconds=plan.seconds, gap=plan.gap)
         mounts.calm()
@@ -151,15 +153,15 @@ def _of_mounts(counts: Counter[str]) -> dict[str, int]:
 
 
 def shown(counts: Counter[str]) -> str:
-    """What the mounts counted, in a line."""
+    """The counts of the mounts in one line."""
     return ", ".join(f"{number} {what}" for what, number in _of_mounts(counts).items())
 
 
 def report(verdict: Verdict) -> str:
-    """The figures and, as the last line, the verdict."""
+    """The figures and, in the last line, the verdict."""
     figures = verdict.figures
     return (
-        f"{told(verdict.faults, figures)}\n"
+        f"{summary(verdict.faults, figures)}\n"
         f"{verdict.tasks} tasks: {verdict.done} done; operations run {figures['calls']}, "
         f"faults injected {figures['faults injected']}, lost {verdict.lost}, "
         f"double commits {verdict.twice}, live claims reaped {verdict.live_reaped}"

@@ -1,4 +1,4 @@
-"""The dashboard on a hostile mount: it sees what the other host does, and answers every key."""
+"""The dashboard on a hostile mount: it shows what the other host does, and answers every key."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 import dibs
-from dibs_tui.reader import Reader
+from dibs.files.reader_thread import ReaderThread
+from dibs_tui.source.file_events import FileEvents
 from tests.filesystems.hostile.faults import BROKEN, NAMED, Faults
 from tests.filesystems.hostile.mount import FULL, Pair, pair, why_not
 from tests.patience import PATIENCE
 from tests.tui.terminal import Terminal, terminal
+from tests.watched import Watched, watched
 
 if why_not():
     pytest.skip(f"NO HOSTILE FILE SYSTEM WAS TRIED: {why_not()}", allow_module_level=True)
@@ -39,16 +41,11 @@ def mounts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 
 
 @pytest.fixture(scope="module")
-def reader(mounts: Pair) -> Iterator[Reader]:
-    """The dashboard's reader on the near mount."""
-    made = Reader(str(mounts.near.place / "board"), poll=0.3)
-    made.drawn.set()
-    made.start()
-    yield made
-    mounts.calm()
-    made.stop()
-    made.join(PATIENCE)
-    assert not made.is_alive()
+def watch(mounts: Pair) -> Iterator[Watched]:
+    """The near mount, watched as by a dashboard."""
+    with watched(mounts.near.place / "board", FileEvents, poll=0.3) as found:
+        yield found
+        mounts.calm()
 
 
 def until(seen: Callable[[], object]) -> None:
@@ -62,34 +59,35 @@ numbers = count(10)
 
 
 def news(mounts: Pair, board: str = "board") -> str:
-    """The name of a task that the other host adds, where nothing is wrong."""
+    """Add a task on the other host, which has no faults; returns its name."""
     return dibs.open(mounts.below / board).add(f"task-{next(numbers)}").name
 
 
 @pytest.mark.parametrize("name", NAMED if FULL else list(NAMED)[::3])
-def test_the_reader_follows_the_other_host_where(name: str, mounts: Pair, reader: Reader) -> None:
+def test_the_watch_follows_the_other_host_where(name: str, mounts: Pair, watch: Watched) -> None:
     with mounts.near.wrong(NAMED[name]):
         added = news(mounts)
-        # Where a tenth of all calls fails, hardly any look at the whole board succeeds.
-        until(lambda: added in reader.tasks or (name in BROKEN and reader.status.trouble))
-        trouble = reader.status.cause
+        # If a tenth of all calls fails, hardly any look at the complete board succeeds.
+        until(lambda: added in watch.names or (name in BROKEN and watch.health.trouble))
+        trouble = watch.health.cause
         assert "Traceback" not in trouble
         assert "\n" not in trouble
     added = news(mounts)
-    until(lambda: added in reader.tasks)
-    until(lambda: not reader.status.trouble)
-    assert reader.is_alive()
+    until(lambda: added in watch.names)
+    until(lambda: not watch.health.trouble)
+    assert isinstance(watch.watch, ReaderThread)
+    assert watch.watch.is_alive()
 
 
 def answers(shown: Terminal) -> None:
-    """Each key does what it does."""
-    for key, text in [("2", "─ 2 ○ available"), ("3", "─ 3 ● claimed")] * 3:
+    """Assert that the keys work."""
+    for key, text in [("2", "▌2 ○ available"), ("3", "▌3 ● claimed")] * 3:
         shown.send(key)
         shown.shows(text)
     shown.send("1")
 
 
-def test_a_person_at_a_terminal_sees_the_other_host_and_is_answered(
+def test_a_user_at_a_terminal_sees_the_other_host_and_gets_answers(
     mounts: Pair, tmp_path: Path
 ) -> None:
     def seen(added: str) -> None:

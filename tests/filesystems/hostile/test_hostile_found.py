@@ -1,4 +1,4 @@
-"""What the hostile mounts found out, each as the shortest story that shows it."""
+"""Faults that the hostile mounts found, each as a short test."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOST_RENAME = Faults(lose=1, at=1, codes=(errno.ENOENT,), calls=("rename",))
 
 @pytest.fixture
 def mounts(tmp_path: Path) -> Iterator[Pair]:
-    """Two mounts whose kernel remembers what was there and what was not."""
+    """Two mounts whose kernel caches existing and missing names."""
     with pair(tmp_path, **KERNEL) as made:
         yield made
 
@@ -41,42 +41,40 @@ def claimed(board: dibs.Board) -> dibs.Claim:
     return claim
 
 
-def test_a_commit_whose_reply_was_lost_stands_though_the_kernel_denies_it(
+def test_a_commit_whose_reply_was_lost_counts_even_if_the_kernel_denies_it(
     mounts: Pair, board: dibs.Board
 ) -> None:
-    """It remembers that there was nothing in `done/` under that name; a listing knows better."""
+    """The kernel caches that the name in `done/` was missing; a listing shows the truth."""
     claim = claimed(board)
     mounts.near.be(LOST_RENAME)
     assert claim.done().name == f"done/{claim.name}"
     assert (mounts.below / "board/done" / claim.name).exists()
 
 
-def test_a_claim_that_is_listed_and_denied_is_not_waited_for_without_end(
-    mounts: Pair, board: dibs.Board
-) -> None:
+def test_a_wait_for_a_claim_that_is_listed_and_denied_ends(mounts: Pair, board: dibs.Board) -> None:
     mounts.near.be(LOST_RENAME)
     start = time.monotonic()
-    with pytest.raises(dibs.Uncertain, match="what is listed of it cannot be found"):
+    with pytest.raises(dibs.Uncertain, match="is listed, but its file cannot be found"):
         board.claim("t", owner="worker")
     assert time.monotonic() - start > 4
 
 
-def test_an_act_whose_reply_was_lost_does_not_say_that_nothing_was_done(
+def test_an_act_whose_reply_was_lost_does_not_report_that_nothing_was_done(
     mounts: Pair, board: dibs.Board
 ) -> None:
     parked = board.park(board.find("t")[0].name, "for later")
     mounts.near.be(LOST_RENAME)
-    with pytest.raises(dibs.Changed, match="the answer was lost; now: t"):
+    with pytest.raises(dibs.Changed, match="answer was lost; now it is t"):
         board.requeue(parked.name)
     mounts.near.calm()
     with pytest.raises(dibs.Changed, match="nothing was done"):
         board.requeue(parked.name)
 
 
-def test_whoever_was_reaped_by_the_other_host_commits_nothing_though_it_still_sees_its_name(
+def test_a_worker_that_the_other_host_reaped_commits_nothing_even_if_it_still_sees_its_name(
     mounts: Pair, board: dibs.Board
 ) -> None:
-    """A beat may believe the kernel's memory for as long as that lasts; a commit asks the disk."""
+    """A beat may rely on the kernel's cache while it lasts; a commit asks the disk."""
     claim = claimed(board)
     claim.verify()
     far = dibs.open(mounts.far.place / "board")
@@ -90,7 +88,7 @@ def test_whoever_was_reaped_by_the_other_host_commits_nothing_though_it_still_se
     assert [path.name for path in done] == [other.name]
 
 
-def test_folders_that_cannot_be_synced_keep_nobody_from_working(tmp_path: Path) -> None:
+def test_folders_that_cannot_be_synced_stop_no_work(tmp_path: Path) -> None:
     with pair(tmp_path) as made:
         made.near.be(Faults(sync_folders=False))
         board = dibs.open(made.near.place / "board", create=True)
@@ -102,7 +100,7 @@ def test_folders_that_cannot_be_synced_keep_nobody_from_working(tmp_path: Path) 
 def test_names_that_are_listed_and_denied_do_not_hide_the_rest_of_the_queue(
     mounts: Pair, board: dibs.Board
 ) -> None:
-    """A client looked for them before they came, and remembers that they were not there."""
+    """A client looked for the names before they existed, and caches that they were missing."""
     ghosts = ("a1", "a2", "a3")
     mounts.near.be(Faults(negative=600))
     for name in ghosts:

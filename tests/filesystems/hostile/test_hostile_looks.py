@@ -1,4 +1,4 @@
-"""The verbs that only look, `run` and the frame: one line, the right exit, and no traceback."""
+"""The reading verbs, `run` and `--once`: one line, the right exit code, and no traceback."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ LOOKS = {
     "check": {0, 1, 6},
     "undo": {1, 2, 3},
 }
-"""Each with the exits that it may have where the disk is bad."""
+"""Each with the exit codes that it may have on a bad disk."""
 
 
 @pytest.fixture(scope="module")
 def mounts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    """A board with one of each."""
+    """A board with one task in each state."""
     os.environ |= {"LANGUAGE": "C", "COLUMNS": "80", "LINES": "24"}
     with pair(tmp_path_factory.mktemp("hostile")) as made:
         board = dibs.open(made.near.place / "board", create=True)
@@ -49,7 +49,9 @@ def mounts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 
 
 @pytest.mark.parametrize("name", NAMED if FULL else SOME)
-def test_who_looks_gets_an_answer_or_one_line(name: str, mounts: Pair, tmp_path: Path) -> None:
+def test_a_reading_verb_gives_an_answer_or_one_line(
+    name: str, mounts: Pair, tmp_path: Path
+) -> None:
     board = tmp_path / "board"
     board.symlink_to(mounts.near.place / "board")
     wrong = []
@@ -75,7 +77,7 @@ def in_a_process(home: Path, *argv: str | Path) -> subprocess.CompletedProcess[s
 
 
 @pytest.mark.parametrize("name", NAMED if FULL else SOME)
-def test_a_supervised_command_runs_once_or_not_at_all(
+def test_a_command_under_run_runs_once_or_not_at_all(
     name: str, mounts: Pair, tmp_path: Path
 ) -> None:
     ident = f"job-{len(os.listdir(mounts.below / 'board/.dibs/known'))}"
@@ -92,11 +94,11 @@ def test_a_supervised_command_runs_once_or_not_at_all(
 
 
 @pytest.mark.parametrize("name", NAMED if FULL else SOME)
-def test_one_frame_is_drawn_or_one_line_says_why_not(
+def test_once_prints_a_frame_or_one_line_with_the_reason(
     name: str, mounts: Pair, tmp_path: Path
 ) -> None:
     with mounts.near.wrong(NAMED[name]):
         place = mounts.near.place / "board"
-        done = in_a_process(tmp_path, "dibs_tui.main", "board", "--once", place)
+        done = in_a_process(tmp_path, "dibs_tui.cli", "board", "--once", place)
     assert "Traceback" not in done.stderr
     assert (done.returncode, "waiting" in done.stdout) in ((0, True), (1, False))

@@ -1,4 +1,4 @@
-"""The hostile mount does what it is told: else the other tests here would prove nothing."""
+"""The hostile mount has the faults that it is set to: otherwise the other tests prove nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dibs.disk import Disk
+from dibs.files.disk import Disk
 from tests.filesystems.hostile.faults import SECOND, Faults
 from tests.filesystems.hostile.mount import Pair, pair, why_not
 from tests.patience import PATIENCE
@@ -33,7 +33,7 @@ def fails(code: int, act: object, *args: object) -> None:
     assert caught.value.errno == code
 
 
-def test_what_one_host_does_the_other_sees_at_once(mounts: Pair) -> None:
+def test_one_host_sees_at_once_what_the_other_does(mounts: Pair) -> None:
     near, far = mounts.near.place, mounts.far.place
     os.rename(near / "old", near / "new")
     assert os.listdir(far) == ["new"]
@@ -42,7 +42,7 @@ def test_what_one_host_does_the_other_sees_at_once(mounts: Pair) -> None:
 
 
 @pytest.mark.parametrize("code", [errno.ENOENT, errno.EIO])
-def test_a_reply_is_lost_after_the_deed(code: int, mounts: Pair) -> None:
+def test_a_lost_reply_follows_a_change_that_happened(code: int, mounts: Pair) -> None:
     near = mounts.near.place
     mounts.near.be(Faults(lose=1, codes=(code,)))
     fails(code, os.rename, near / "old", near / "new")
@@ -55,7 +55,7 @@ def test_a_reply_is_lost_after_the_deed(code: int, mounts: Pair) -> None:
     assert mounts.near.counts()["lost"] == 5
 
 
-def test_only_the_change_that_is_meant_is_lost(mounts: Pair) -> None:
+def test_only_the_chosen_change_is_lost(mounts: Pair) -> None:
     near = mounts.near.place
     mounts.near.be(Faults(lose=1, at=2))
     (near / "one").mkdir()
@@ -70,7 +70,7 @@ def test_a_call_that_fails_does_nothing(mounts: Pair) -> None:
     assert os.listdir(mounts.below) == ["old"]
 
 
-def test_no_space_and_no_writing(mounts: Pair) -> None:
+def test_a_full_and_a_read_only_mount_refuse_writes(mounts: Pair) -> None:
     near = mounts.near.place
     mounts.near.be(Faults(full=True))
     fails(errno.ENOSPC, (near / "new").write_text, "text")
@@ -80,7 +80,7 @@ def test_no_space_and_no_writing(mounts: Pair) -> None:
     assert (near / "new").read_text() == "text"
 
 
-def test_what_is_refused(mounts: Pair) -> None:
+def test_unsupported_calls_are_refused(mounts: Pair) -> None:
     near = mounts.near.place
     mounts.near.be(Faults(links=False, noreplace=False, sync_folders=False))
     fails(errno.EPERM, os.link, near / "old", near / "new")
@@ -94,7 +94,7 @@ def test_what_is_refused(mounts: Pair) -> None:
     assert not disk.keeps
 
 
-def test_a_file_in_the_way_is_kept_where_nothing_is_wrong(mounts: Pair) -> None:
+def test_an_existing_file_is_kept_without_faults(mounts: Pair) -> None:
     (mounts.below / "new").write_text("theirs")
     disk = Disk(str(mounts.near.place))
     fails(errno.EEXIST, disk.rename, "old", "new", True)
@@ -102,7 +102,7 @@ def test_a_file_in_the_way_is_kept_where_nothing_is_wrong(mounts: Pair) -> None:
     assert (mounts.below / "new").read_text() == "theirs"
 
 
-def test_times_are_coarse_ahead_and_one(mounts: Pair) -> None:
+def test_times_can_be_coarse_ahead_or_a_single_one(mounts: Pair) -> None:
     old = mounts.near.place / "old"
     now = time.time()
     mounts.near.be(Faults(tick=2 * SECOND))
@@ -119,7 +119,7 @@ def test_times_are_coarse_ahead_and_one(mounts: Pair) -> None:
     assert os.stat(old).st_ctime == os.stat(old).st_mtime
 
 
-def test_attributes_and_names_are_seen_late_by_the_other_host_alone(mounts: Pair) -> None:
+def test_only_the_other_host_sees_attributes_and_names_late(mounts: Pair) -> None:
     near, far = mounts.near.place, mounts.far.place
     mounts.far.be(Faults(stale=30, negative=30))
     assert os.stat(far / "old").st_mtime > 5
@@ -134,7 +134,7 @@ def test_attributes_and_names_are_seen_late_by_the_other_host_alone(mounts: Pair
     assert (far / "new").exists()
 
 
-def test_listings_miss_and_double_what_the_other_host_renames(mounts: Pair) -> None:
+def test_listings_miss_and_double_names_that_the_other_host_renames(mounts: Pair) -> None:
     near, far = mounts.near.place, mounts.far.place
     mounts.far.be(Faults(listing=30))
     assert os.listdir(far) == ["old"]
@@ -144,7 +144,7 @@ def test_listings_miss_and_double_what_the_other_host_renames(mounts: Pair) -> N
     assert os.listdir(near) == ["new"]
 
 
-def test_it_hangs_until_it_is_told_to_go_on(mounts: Pair) -> None:
+def test_it_hangs_until_the_fault_is_removed(mounts: Pair) -> None:
     mounts.near.be(Faults(hang=30))
     found: list[str] = []
     looking = threading.Thread(target=lambda: found.extend(os.listdir(mounts.near.place)))
@@ -156,7 +156,7 @@ def test_it_hangs_until_it_is_told_to_go_on(mounts: Pair) -> None:
     assert found == ["old"]
 
 
-def test_the_kernel_remembers_only_where_it_is_asked_to(tmp_path: Path) -> None:
+def test_the_kernel_caches_only_if_it_is_asked_to(tmp_path: Path) -> None:
     with pair(tmp_path, attr_timeout=30, entry_timeout=30, negative_timeout=30) as made:
         (made.below / "old").touch()
         far = made.far.place
@@ -168,7 +168,7 @@ def test_the_kernel_remembers_only_where_it_is_asked_to(tmp_path: Path) -> None:
         assert os.listdir(far) == ["new"]
 
 
-def test_it_takes_its_mount_down_when_it_ends(tmp_path: Path) -> None:
+def test_it_unmounts_when_it_ends(tmp_path: Path) -> None:
     with pair(tmp_path) as made:
         place = made.near.place
         assert os.path.ismount(place)

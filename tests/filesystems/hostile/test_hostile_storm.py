@@ -1,4 +1,4 @@
-"""The storm on two hostile mounts: its shorter form."""
+"""The short form of the storm on two hostile mounts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if why_not():
     pytest.skip(f"NO HOSTILE FILE SYSTEM WAS TRIED: {why_not()}", allow_module_level=True)
 
 
-def test_a_storm_on_two_hosts_loses_nothing_commits_nothing_twice_and_reaps_nobody_alive(
+def test_a_storm_on_two_hosts_loses_nothing_commits_nothing_twice_and_reaps_no_live_claim(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     verdict = storm.storm(
@@ -30,8 +30,8 @@ def test_a_storm_on_two_hosts_loses_nothing_commits_nothing_twice_and_reaps_nobo
         assert verdict.figures[f"calls {struck}"]
 
 
-def test_the_storm_rings_where_renames_leave_the_old_name_behind(tmp_path: Path) -> None:
-    """As programs do that keep folders alike: beyond every promise, so it must be seen."""
+def test_the_storm_detects_renames_that_leave_the_old_name_behind(tmp_path: Path) -> None:
+    """Programs that synchronise folders do this: no guarantee holds, so the audit must notice."""
     copying = Plan(
         tasks=40, workers=2, seconds=3, ttl=1.0, gap=9.0, events=(Faults(copies=0.2),), change=9.0
     )

@@ -1,7 +1,7 @@
-"""Every verb on a hostile mount: it does what it says, says one line, and loses nothing.
+"""Every verb on a hostile mount: its result is true, an error is one line, and nothing is lost.
 
-Here a part of all that can go wrong; all of it with DIBS_EVERY_FAULT=1, or by
-`python -m tests.filesystems.hostile`.
+These tests try a part of the faults; DIBS_EVERY_FAULT=1 or `python -m tests.filesystems.hostile`
+tries all.
 """
 
 from __future__ import annotations
@@ -31,6 +31,6 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[bool, Stag
 
 
 @pytest.mark.parametrize("trial", TRIALS, ids=[trial.name for trial in TRIALS])
-def test_every_verb_keeps_its_word_where(trial: Trial, stages: dict[bool, Stage]) -> None:
+def test_every_verb_reports_the_truth_where(trial: Trial, stages: dict[bool, Stage]) -> None:
     wrong = list(stages[trial.cached].all(trial))
     assert not wrong, "\n".join([f"{len(wrong)} of {len(SCENARIOS)} verbs", *wrong[:10]])

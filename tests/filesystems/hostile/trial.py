@@ -1,4 +1,4 @@
-"""One worker that beats on one host and one reaper on another: is the live claim left alone?"""
+"""A worker that beats on one host and a reaper on another: the live claim must stay."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import dibs
-from dibs.settings import Settings, dump
+from dibs.model.settings import Settings, dump
 from tests.filesystems.hostile.mount import Pair
 
 
 class Kept(NamedTuple):
-    """How it went."""
+    """The result of a trial."""
 
     beats: int
     given_back: tuple[str, ...]
-    """What the live claim became; empty where it was left to its worker."""
+    """The new state of the live claim; empty if it stayed with its worker."""
     lost: bool
-    """The worker found out, at its commit at the latest."""
+    """Whether the worker noticed, at its commit at the latest."""
     done: int
-    """How many commits stand."""
+    """The number of commits."""
 
 
 def board_on(mounts: Pair, ttl: float) -> tuple[dibs.Board, dibs.Board]:
@@ -42,9 +42,9 @@ def alive(
     reap: Callable[[], bool] = lambda: True,
     before: Callable[[dibs.Claim], object] = lambda claim: None,
 ) -> Kept:
-    """Beat every so many ttls, reap whenever `reap` says so, and commit in the end.
+    """Beat at this share of the ttl, reap when `reap` is true, and commit at the end.
 
-    A beat comes before a look that is due as well: a busy machine is no fault of the worker's.
+    A beat comes before a due look: a busy machine must not count against the worker.
     """
     near, far = board_on(mounts, ttl)
     far.reap()
@@ -59,7 +59,7 @@ def alive(
             beaten = time.monotonic()
             claim.beat()
             beats += 1
-        if reap() and (given := tuple(task.name for task in far.reap().given_back)):
+        if reap() and (given := tuple(task.name for task in far.reap().tasks)):
             break
         time.sleep(0.01)
     lost = False

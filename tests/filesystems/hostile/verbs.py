@@ -1,4 +1,4 @@
-"""Every verb on a hostile mount, judged as the verbs with broken system calls are."""
+"""Every verb on a hostile mount, judged like the verbs with broken system calls."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ from tests.stress.syscalls.scenarios import AGED, SCENARIOS, Scenario
 from tests.stress.syscalls.tracer import Run, run
 
 KERNEL = {"attr_timeout": 30, "entry_timeout": 30, "negative_timeout": 30}
-"""The caches of the second two mounts, in seconds: longer than any verb waits."""
+"""The cache times of the second pair of mounts, in seconds: longer than any verb waits."""
 _LOST_IN = ("reap", "force-release")
-"""Verbs that go on when somebody else seems to have been faster, and leave a step to the next."""
+"""Verbs that continue if another process seems faster, and leave a step to the next one."""
 
 
 class Trial(NamedTuple):
-    """One thing that is wrong, and the verbs that it is tried on."""
+    """One fault, and the verbs that it is tried on."""
 
     name: str
     scenarios: Sequence[Scenario]
     habit: Faults = CALM
-    """What is wrong with the mount all the time."""
+    """The permanent faults of the mount."""
     event: Faults = CALM
-    """What goes wrong while the verb runs."""
+    """The faults while the verb runs."""
     cached: bool = False
     step: int = 0
-    """Lose the reply to every so-manieth change of a verb, one in each run; 0 to run it once."""
+    """Lose the reply to each n-th change of a verb, one in each run; 0 to run it once."""
 
 
 def trials(*, full: bool) -> list[Trial]:
-    """Everything that is tried; in short a part of the verbs for each, other ones each time."""
+    """All trials; in the short form each has a part of the verbs, in turn."""
     found = []
     for cached, codes in ((False, ("ENOENT", "EIO", "ESTALE")), (True, ("ENOENT", "EIO"))):
         for code in codes:
             lost = Faults(lose=1, codes=(getattr(errno, code),))
-            name = f"a reply is lost as {code}{', and the kernel remembers' * cached}"
+            name = f"a reply is lost as {code}{', and the kernel caches' * cached}"
             found.append(Trial(name, SCENARIOS, CALM, lost, cached, 1 if full else 10))
     for n, (name, habit) in enumerate({**REFUSED, **SEEN_LATE}.items()):
         found.append(Trial(name, SCENARIOS if full else SCENARIOS[n % 7 :: 7], habit))
@@ -57,7 +57,7 @@ def trials(*, full: bool) -> list[Trial]:
             Trial(name, SCENARIOS if full else SCENARIOS[n :: 2 * len(BROKEN)], CALM, event)
         )
     for n, (name, habit) in enumerate(TIMES.items()):
-        # Some boards are made with beats of this machine's own time, which is not such a mount's.
+        # Some boards are made with beats of this machine's time, which such a mount does not have.
         verbs = [s for s in SCENARIOS if not habit.offset or s.before != s.after]
         found.append(
             Trial(name, verbs if full else verbs[12 + n :: 18 if habit.tick else 6], habit)
@@ -66,27 +66,27 @@ def trials(*, full: bool) -> list[Trial]:
 
 
 class Played(NamedTuple):
-    """What became of one verb."""
+    """The result of one verb."""
 
     wrongs: list[str]
     said: str
     changes: int
-    """How many changes the mount was asked for while the verb ran."""
+    """The number of changes that the verb made on the mount."""
 
 
 class Stage:
-    """Boards on one mount, one for each verb, each found through a link from outside."""
+    """Boards on one mount, one for each verb, each reached through a link from outside."""
 
     def __init__(self, mounts: Pair, links: Path) -> None:
         self.mounts = mounts
         self.played = 0
         self._links = links
         links.mkdir()
-        # Else argparse looks for translations and asks for the terminal's size at every word.
+        # Otherwise argparse looks for translations and asks for the terminal's size for each word.
         os.environ |= {"LANGUAGE": "C", "COLUMNS": "80", "LINES": "24"}
 
     def all(self, trial: Trial) -> Iterator[str]:
-        """Everything that was not as it should be, a line each."""
+        """Everything that was wrong, one line each."""
         for n, scenario in enumerate(trial.scenarios):
             at, last = 1 + n % trial.step if trial.step else 0, 1
             while at <= last:
@@ -96,7 +96,7 @@ class Stage:
                 at, last = at + trial.step, changes if trial.step else -1
 
     def play(self, scenario: Scenario, *, habit: Faults = CALM, event: Faults = CALM) -> Played:
-        """A verb on a new board; the habit is the mount's own, the event comes for the verb."""
+        """Run a verb on a new board; `habit` is permanent, `event` lasts while the verb runs."""
         near, name = self.mounts.near, f"{self.played:05}"
         self.played += 1
         below, link = self.mounts.below / name, self._links / name
@@ -117,20 +117,20 @@ class Stage:
 
 
 def _at_once(scenario: Scenario, verb: str, path: Path, done: Run) -> Iterator[str]:
-    """What is wrong right after the verb, but for what a lost answer excuses."""
+    """Everything that is wrong right after the verb, except what a lost answer excuses."""
     state = judge.state_of(path, "t")
     for wrong in judge.at_once(scenario, verb, path, done):
-        told = wrong.startswith("refused, but t is") and "answer was lost" in done.err
-        half = wrong.startswith("said success, but t is") and verb in _LOST_IN
+        warned = wrong.startswith("refused, but t is") and "answer was lost" in done.err
+        half = wrong.startswith("reported success, but t is") and verb in _LOST_IN
         steps = (scenario.before, *scenario.between)
-        if not (told and state == scenario.after) and not (half and state in steps):
+        if not (warned and state == scenario.after) and not (half and state in steps):
             yield wrong
 
 
 def _afterwards(scenario: Scenario, path: Path, done: Run) -> Iterator[str]:
-    """What is wrong after a janitor came that had never seen the board from there."""
+    """Everything that is wrong after a janitor ran that had not seen the board over this mount."""
     try:
         later(str(path), 2 * AGED).repair()
         yield from judge.afterwards(scenario, path, done)
     except Exception as error:
-        yield f"nobody can go on with this board: {error!r}"
+        yield f"no worker can continue with this board: {error!r}"

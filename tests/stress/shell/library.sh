@@ -1,5 +1,5 @@
-# A worker of the storm that stands on the shell library: it claims, beats while it works, commits,
-# and notes in the outside log what it believes. The renames it tries are noted as well.
+# A storm worker that uses the shell library: it claims, beats while it works and commits. It records
+# in the outside log what it relies on, and each rename that it tries.
 #   library.sh LIBRARY BOARD LEDGER HALT TTL LONG OWNER
 
 # shellcheck disable=SC2034,SC2153,SC2154
@@ -17,12 +17,12 @@ dibs_move() {
   dibs_moved "$@"
 }
 
-believe() { # since when it holds, from the deadline
+believe() { # records since when the claim holds, computed from the deadline
   dibs_ttl "$DIBS_TTL"
   note live "$DIBS_CLAIM" - $((${dibs_lease#* } - r * 4 / 5))
 }
 
-told() {
+report() {
   case $words in *"no longer yours"*) note lost "$DIBS_CLAIM" ;; *) note uncertain "$DIBS_CLAIM" ;; esac
 }
 
@@ -56,12 +56,12 @@ while [ ! -e "$halt" ]; do
   work || continue
   if [ "$two" -lt 5 ]; then
     note given "$DIBS_CLAIM"
-    words=$(fail_task "" "the dice said so" 2>&1) || told
+    words=$(fail_task "" "the dice said so" 2>&1) || report
   elif [ "$two" -lt 10 ]; then
     note given "$DIBS_CLAIM"
-    words=$(return_task 2>&1) || told
+    words=$(return_task 2>&1) || report
   else
     note intent "$DIBS_CLAIM"
-    if words=$(done_task 2>&1); then note "done" "$DIBS_CLAIM"; else told; fi
+    if words=$(done_task 2>&1); then note "done" "$DIBS_CLAIM"; else report; fi
   fi
 done

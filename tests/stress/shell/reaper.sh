@@ -1,4 +1,4 @@
-# The reaper that such a fleet has: by the lock's own words, and without a second look.
+# The reaper of a shell fleet: it goes by the text of the lock, without a second look.
 #   reaper.sh BOARD LOG TTL
 
 cd "$1" || exit 1

@@ -1,11 +1,12 @@
-# A worker as agents write it, after the table in the protocol: it knows mv, echo and rm.
-# The lines that it notes in $log are the test's own.
+# A worker as agents write it from the table in the protocol: it uses mv, echo and rm.
+# Only the lines in $log are for the test.
 #   worker.sh BOARD LOG HOST TTL SUFFIX WORDS
 
 cd "$1" || exit 1
 log=$2 host=$3 ttl=$4 suffix=$5 words=$6
 hostname() { echo "$host"; }
-note() { echo "$1 $$ $2 $task -" >> "$log"; }
+# The time before a step and, as the last word, the time after it: the step happened in between.
+note() { echo "$1 $$ $2 $task $(date +%s%N)" >> "$log"; }
 
 heartbeat() {
   at=$(date +%s%N)
@@ -37,7 +38,7 @@ work() {
     sleep $((ttl + 1))
   elif [ $((tasks % 12)) = 5 ]; then
     sleep "$ttl"
-    heartbeat # late, and perhaps while it is being handed back
+    heartbeat # late, maybe while the task is being requeued
   fi
 }
 

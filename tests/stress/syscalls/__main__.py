@@ -10,11 +10,17 @@ from tests.stress.syscalls.tracer import why_not
 
 
 def main() -> int:
-    """Say what was tried and everything that was wrong."""
+    """Print what was tried and everything that was wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.stress.syscalls", description=__doc__)
-    parser.add_argument("--full", action="store_true", help="every error at every call")
+    parser.add_argument(
+        "--full",
+        action="store_true",
+        help="every error at every call (default: one error at each call)",
+    )
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="the scenarios; else all")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="names of scenarios (default: all)"
+    )
     args = parser.parse_args()
     reason = why_not()
     if reason:

@@ -1,4 +1,4 @@
-"""Boards made ready for one verb each."""
+"""Boards that are prepared for one verb each."""
 
 from __future__ import annotations
 
@@ -7,31 +7,32 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import dibs
-from dibs import names
-from dibs.board import Board
-from dibs.claims import Claim
-from dibs.facts import facts_of
-from dibs.names import Task
-from dibs.records import Record, Sight, encode
-from dibs.settings import Settings, dump
-from dibs.store import Store
+from dibs.files import moves
+from dibs.files.board_files import BoardFiles
+from dibs.files.claims import FilesClaim
+from dibs.files.engine import FilesBoard, open_directory
+from dibs.files.facts import facts_of
+from dibs.model import names
+from dibs.model.records import Record, ShellSnapshot, encode
+from dibs.model.settings import Settings, dump
+from dibs.model.task import TAKER, Task
 
 Prepare = Callable[[Path], list[str]]
 """Makes a board in a directory and returns the verb to run on it."""
 
 PAYLOADS = {name: f"the payload of {name}\n".encode() * 40 for name in ("t", "other", "u", "v")}
 OWNER = "worker"
-USUAL, STRICT, ONCE = Settings(), Settings(durability="strict"), Settings(max_attempts=1)
+USUAL, STRICT = Settings(retry=()), Settings(durability="strict", retry=())
+ONCE = Settings(max_attempts=1, retry=())
 AGED = 7200.0
-"""Later than any ttl of these boards, and than a draft may lie."""
+"""Longer than any ttl of these boards, and than a draft may last."""
 
 
-def board(path: Path, *, offered: bool = True, settings: Settings = USUAL) -> Board:
-    """A board with a bystander, with `t` waiting, and with a witness that can vouch."""
+def board(path: Path, *, offered: bool = True, settings: Settings = USUAL) -> FilesBoard:
+    """A board with a bystander, with `t` available, and with a trusted clock."""
     (path / ".dibs").mkdir(parents=True)
     (path / ".dibs/board.toml").write_bytes(dump(settings))
-    made = dibs.open(path, create=True)
+    made = open_directory(path, create=True)
     made.reap()
     made.add("other", PAYLOADS["other"], priority=0)
     if offered:
@@ -39,11 +40,11 @@ def board(path: Path, *, offered: bool = True, settings: Settings = USUAL) -> Bo
     return made
 
 
-def store_of(made: Board) -> Store:
+def store_of(made: FilesBoard) -> BoardFiles:
     return made._store
 
 
-def claimed(path: Path, *, settings: Settings = USUAL) -> tuple[Board, Claim]:
+def claimed(path: Path, *, settings: Settings = USUAL) -> tuple[FilesBoard, FilesClaim]:
     """The same with `t` claimed."""
     made = board(path, settings=settings)
     claim = made.claim("t", owner=OWNER)
@@ -69,14 +70,14 @@ def add_again(path: Path) -> list[str]:
 
 
 def payload_file(path: Path) -> str:
-    """The payload of `t` in a file beside the board."""
+    """The path of a file outside the board with the payload of `t`."""
     file = path.parent / f"payload.{path.name}"
     file.write_bytes(PAYLOADS["t"])
     return str(file)
 
 
 def waiting(*verb: str, settings: Settings = USUAL) -> Prepare:
-    """`t` waits."""
+    """`t` is available."""
 
     def prepare(path: Path) -> list[str]:
         board(path, settings=settings)
@@ -96,31 +97,31 @@ def held(*verb: str, settings: Settings = USUAL) -> Prepare:
 
 
 def ended(*verb: str, failed: bool = False) -> Prepare:
-    """`t` is done, or was parked."""
+    """`t` is done or parked."""
 
     def prepare(path: Path) -> list[str]:
         made, claim = claimed(path)
-        task = made.park(claim.task.name, "to be tried again") if failed else claim.done()
+        task = made.park(claim.task.name, "to be retried") if failed else claim.done()
         return [task.name if word == "CLAIM" else word for word in verb]
 
     return prepare
 
 
 def plain(*verb: str, locked: bool = True, by: str = "", settings: Settings = USUAL) -> Prepare:
-    """`t` is claimed by a plain shell; SIGHT in the verb stands for what `dibs show` prints."""
+    """`t` is claimed by a plain shell; SIGHT in the verb stands for the act name of `dibs show`."""
 
     def prepare(path: Path) -> list[str]:
         made, task = plain_claim(path, locked=locked, by=by, settings=settings)
-        facts = made.facts(task)
-        assert facts is not None
-        return [facts.sight if word == "SIGHT" else word for word in verb]
+        holder = made.holder(task)
+        assert holder is not None
+        return [holder.act_name if word == "SIGHT" else word for word in verb]
 
     return prepare
 
 
 def plain_claim(
     path: Path, *, locked: bool = True, by: str = "", settings: Settings = USUAL
-) -> tuple[Board, Task]:
+) -> tuple[FilesBoard, Task]:
     made = board(path, settings=settings)
     name = f"t.claimed-by-{by}" if by else "t.claimed"
     os.rename(path / "t.available", path / name)
@@ -132,7 +133,7 @@ def plain_claim(
 
 
 def alive(*verb: str) -> Prepare:
-    """`t` is claimed, and will have been beaten just before the verb comes, `AGED` from now."""
+    """`t` is claimed, with a beat just before the verb runs, `AGED` from now."""
 
     def prepare(path: Path) -> list[str]:
         claim = claimed(path)[1]
@@ -158,34 +159,34 @@ def _beat_late(file: Path) -> None:
     os.utime(file, (when, when))
 
 
-def half_taken(path: Path, *, aside: bool = False) -> list[str]:
-    """A janitor died while it handed back a plain claim."""
+def incomplete_takeover(path: Path, *, aside: bool = False) -> list[str]:
+    """A janitor died while it requeued a plain claim."""
     made, task = plain_claim(path)
     store = store_of(made)
     facts = facts_of(store, task)
     assert facts is not None
-    sight = Sight(task.name, facts.ino, facts.mtime, facts.lock, facts.lock_mtime)
-    stem = names.claim_stem("t", task.stamp, f"{names.TAKER}-0123456789")
-    store.write(f".dibs/records/{stem}", encode(Record(owner=names.TAKER, sight=sight)))
-    store.move(task.name, f"{stem}.claimed")
+    sight = ShellSnapshot(task.name, facts.ino, facts.mtime, facts.lock, facts.lock_mtime)
+    stem = names.claim_stem("t", task.stamp, f"{TAKER}-0123456789")
+    store.write(f".dibs/records/{stem}", encode(Record(owner=TAKER, shell_snapshot=sight)))
+    moves.move(store, task.name, f"{stem}.claimed")
     if aside:
-        store.move("t.lock", f".dibs/aside/{stem}")
+        moves.move(store, "t.lock", f".dibs/aside/{stem}")
     return ["reap"]
 
 
-def half_taken_aside(path: Path) -> list[str]:
-    return half_taken(path, aside=True)
+def incomplete_takeover_aside(path: Path) -> list[str]:
+    return incomplete_takeover(path, aside=True)
 
 
 def vanished(path: Path) -> list[str]:
-    """Somebody removed a task by hand."""
+    """A task was removed by hand."""
     claimed(path)[1].release()
     (path / "t.f1.available").unlink()
     return ["forget", "t"]
 
 
 def lock(*verb: str, free: bool = False, settings: Settings = USUAL) -> Prepare:
-    """`t` is a named lock that somebody holds, or nobody."""
+    """`t` is a lock, held or free."""
 
     def prepare(path: Path) -> list[str]:
         made = board(path, offered=False, settings=settings)
@@ -203,7 +204,7 @@ def no_lock(path: Path) -> list[str]:
 
 
 def dead_adder_of_lock(path: Path) -> list[str]:
-    """Somebody died between beginning a lock's life and publishing it."""
+    """An adder died between beginning the life of a lock and publishing it."""
     made = board(path, offered=False)
     store_of(made).write(".dibs/new/t.lock.ABCDEF0123", b"")
     (path / ".dibs/known/t.0").write_text("ABCDEF0123 f0\n")
@@ -211,7 +212,7 @@ def dead_adder_of_lock(path: Path) -> list[str]:
 
 
 def shambles(path: Path) -> list[str]:
-    """One of everything that a janitor mends."""
+    """A board with one of everything that a janitor repairs."""
     made, _ = claimed(path)
     (path / "u.claimed").write_bytes(PAYLOADS["u"])
     (path / "u.lock").write_text("1700000000 somewhere\n")

@@ -1,4 +1,4 @@
-"""What must hold of a board after a verb was broken, and after the next janitor has been there."""
+"""What must hold of a board after a verb was broken, and after the next janitor ran."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import dibs
-from dibs import names
-from dibs.names import DONE, FAILED, Task
-from dibs.store import ASIDE, NEW, RECORDS
+from dibs.files.board_files import ASIDE, NEW, RECORDS
+from dibs.model import names
+from dibs.model.task import AVAILABLE, DONE, FAILED, Task
 from tests.stress.syscalls.boards import PAYLOADS
 from tests.stress.syscalls.later import later
 from tests.stress.syscalls.scenarios import AGED, Scenario
@@ -18,43 +18,43 @@ from tests.stress.syscalls.tracer import Run
 
 _match_draft = re.compile(r"([A-Za-z0-9_=-]+)\.(task|lock)\.[0-9A-F]{10}").fullmatch
 _VISITS = 3
-"""How often a janitor comes, each time after everything fell silent anew."""
+"""How often a janitor runs, each time after all claims have expired again."""
 _MANY_LINES = ("reap",)
-"""Verbs that say one line for each claim that they could not give back."""
+"""Verbs that print one line for each claim that they could not requeue."""
 _IN_WORDS = ("purge", "check", "forget")
-"""Verbs that print what they did, and no name."""
+"""Verbs that print what they did, without a name."""
 
 
 def at_once(scenario: Scenario, verb: str, path: Path, run: Run) -> Iterator[str]:
-    """What is wrong right after the verb."""
+    """Everything that is wrong right after the verb."""
     lines = run.err.splitlines()
     if run.code is not None and run.code not in ((0, 1, 6) if verb == "check" else range(6)):
         yield f"exit {run.code} is not documented"
     if any(not line.startswith("dibs: ") for line in lines):
-        yield "stderr holds more than dibs says"
+        yield "stderr has more than the lines of dibs"
     if len(lines) > 1 and verb not in _MANY_LINES:
         yield f"{len(lines)} lines on stderr"
     if run.code not in (None, 0, 6) and not lines:
-        yield "refused without a word"
+        yield "refused without a message"
     for line in run.out.splitlines() if run.code == 0 else ():
         if verb not in _IN_WORDS and not _stands(path, line):
-            yield f"printed {line}, which is not there"
+            yield f"printed {line}, which does not exist"
     state = state_of(path, "t")
     steps = {scenario.before, *scenario.between}
     after = scenario.before if _took_another(verb, run) else scenario.after
     if run.code == 0 and state != after and not (verb == "reap" and lines):
-        yield f"said success, but t is {state or 'nowhere'}"
+        yield f"reported success, but t is {state or 'nowhere'}"
     if run.code in (1, 2, 3, 4) and state not in steps and "the step is done" not in run.err:
         yield f"refused, but t is {state or 'nowhere'}"
     if state not in {*steps, scenario.after}:
         yield f"t is {state or 'nowhere'}, which is no step of this verb"
     if "no longer yours" in run.err and state == scenario.before:
-        yield "told that it lost a claim that still stands"
+        yield "reported lost for a claim that still exists"
     yield from _payloads(scenario, path, run)
 
 
 def afterwards(scenario: Scenario, path: Path, run: Run) -> Iterator[str]:
-    """What is wrong after everything fell silent, a janitor came and a fresh worker went on."""
+    """Everything that is wrong after all claims expired and a janitor and a fresh worker ran."""
     before = state_of(path, "t")
     for visit in range(_VISITS):
         board = later(str(path), (3 + visit) * AGED)
@@ -63,23 +63,23 @@ def afterwards(scenario: Scenario, path: Path, run: Run) -> Iterator[str]:
         if not left:
             break
     for finding in left:
-        yield f"not mended: {finding.kind} {finding.name}: {finding.text}"
+        yield f"not repaired: {finding.kind} {finding.name}: {finding.text}"
     yield from _litter(path)
     yield from _payloads(scenario, path, run)
     state = state_of(path, "t")
     if before.startswith(("done", "failed")) and state != before:
         yield f"{before} became {state or 'nothing'} by a repair"
     if run.code in (1, 2, 3, 4) and not scenario.before and state.startswith("available"):
-        yield "refused for good, and done later all the same"
+        yield "refused definitely, and done later nevertheless"
     yield from _worked_off(path)
     if _fence(state_of(path, "t")) < _fence(before):
-        yield f"the fence went back: {before}, then {state_of(path, 't')}"
+        yield f"the fence decreased: {before}, then {state_of(path, 't')}"
 
 
 def state_of(path: Path, ident: str) -> str:
-    """Every name of an id in words, a task's drafts too; a lock's hold nothing."""
+    """Every name of an id as text, with the drafts of a task; those of a lock have no payload."""
     found = [
-        f"{task.state} f{task.fence}a{task.attempts}p{task.priority}{' taken' * task.take}"
+        f"{task.state} f{task.fence}a{task.attempts}p{task.priority}{' taken' * task.is_takeover}"
         for task in _tasks(path)
         if task.id == ident
     ]
@@ -96,7 +96,7 @@ def _tasks(path: Path) -> Iterator[Task]:
 
 
 def _entries(folder: Path) -> list[str]:
-    """What is in a folder that is made when it is needed."""
+    """The entries of a folder that may not exist yet."""
     return os.listdir(folder) if folder.exists() else []
 
 
@@ -109,7 +109,7 @@ def _drafts(path: Path, ident: str, kind: str) -> Iterator[Path]:
 
 
 def _payloads(scenario: Scenario, path: Path, run: Run) -> Iterator[str]:
-    """Each payload in one place, and whole wherever a worker could find it."""
+    """Check that each payload is in one place, and complete wherever a worker could find it."""
     for ident in ("t", *scenario.others):
         published = [task for task in _tasks(path) if task.id == ident]
         is_lock = ident == "t" and scenario.is_lock
@@ -121,9 +121,9 @@ def _payloads(scenario: Scenario, path: Path, run: Run) -> Iterator[str]:
         wanted = b"" if is_lock else PAYLOADS[ident]
         for task in published:
             if (path / task.name).read_bytes() != wanted:
-                yield f"the payload in {task.name} is not what was added"
+                yield f"the payload in {task.name} differs from what was added"
         if not published and added and drafts and drafts[0].read_bytes() != wanted:
-            yield f"the payload in {drafts[0].name} is not what was added"
+            yield f"the payload in {drafts[0].name} differs from what was added"
 
 
 def _litter(path: Path) -> Iterator[str]:
@@ -136,11 +136,11 @@ def _litter(path: Path) -> Iterator[str]:
 
 
 def _worked_off(path: Path) -> Iterator[str]:
-    """A fresh worker takes everything that waits, sees each payload, and ends with nothing left."""
+    """Check that a fresh worker claims every available task, sees each payload and leaves none."""
     board = dibs.open(path)
-    waiting = {task.id for task in _tasks(path) if task.state == names.AVAILABLE}
+    waiting = {task.id for task in _tasks(path) if task.state == AVAILABLE}
     while (claim := board.claim(owner="fresh")) is not None:
-        if claim.id in PAYLOADS and claim.read() != PAYLOADS[claim.id]:
+        if claim.id in PAYLOADS and claim.payload() != PAYLOADS[claim.id]:
             yield f"a fresh worker found another payload in {claim.name}"
         waiting.discard(claim.id)
         claim.done()
@@ -150,7 +150,7 @@ def _worked_off(path: Path) -> Iterator[str]:
         if task.kind == "lock":
             board.acquire(task.id, owner="fresh").release()
         elif task.state not in (DONE, FAILED):
-            yield f"{task.name} is still there when all is done"
+            yield f"{task.name} still exists after all tasks are done"
 
 
 def _stands(path: Path, line: str) -> bool:
@@ -158,7 +158,7 @@ def _stands(path: Path, line: str) -> bool:
 
 
 def _took_another(verb: str, run: Run) -> bool:
-    """Whether a claim passed over the task that the disk refused, and took the next one."""
+    """Whether a claim skipped the task that the disk refused, and took the next one."""
     return verb == "claim" and run.out.startswith("other.")
 
 

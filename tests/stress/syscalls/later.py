@@ -1,16 +1,18 @@
-"""A real disk on which any amount of time has gone by: both clocks are read further on, alike."""
+"""A real disk in the future: both clocks are advanced by the same amount."""
 
 from __future__ import annotations
 
-from dibs.board import Board
-from dibs.clock import PROBE, SECOND
-from dibs.disk import Disk, Stat
+from dibs.files.board_files import BoardFiles
+from dibs.files.clock import PROBE
+from dibs.files.disk import Disk
+from dibs.files.engine import FilesBoard
+from dibs.files.port import Stat
 from dibs.host import this_host
-from dibs.store import Store
+from dibs.model.sample import SECOND
 
 
 class Later(Disk):
-    """A directory as it will be `seconds` from now; waiting there costs no time."""
+    """A directory as it will be `seconds` from now; waiting on it takes no time."""
 
     def __init__(self, root: str, seconds: float = 0.0) -> None:
         super().__init__(root)
@@ -29,8 +31,8 @@ class Later(Disk):
         self._on += int(seconds * SECOND)
 
 
-def later(root: str, seconds: float) -> Board:
-    """The board of a directory as a process finds it that comes so much later."""
-    store = Store(Later(root, seconds), this_host())
+def later(root: str, seconds: float) -> FilesBoard:
+    """The board of a directory as a process finds it this much later."""
+    store = BoardFiles(Later(root, seconds), this_host())
     store.open()
-    return Board(store, root)
+    return FilesBoard(store, root)

@@ -1,4 +1,4 @@
-"""Break every call of every verb, and tell what was not as it should be."""
+"""Breaks every call of every verb, and reports what was wrong."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from tests.stress.syscalls.tracer import (
 
 _SLICE = 60
 _TRIES = 4
-"""How often a run is tried that met other calls than its trace, which happens on a busy machine."""
+"""How often a run is retried that made other calls than its trace, as on a busy machine."""
 
 
 class Break(NamedTuple):
-    """One call of one verb, and what happens instead of it."""
+    """One call of one verb, and the fault that replaces it."""
 
     at: int
     fault: Fault
 
 
 class Trouble(NamedTuple):
-    """One thing that must not be."""
+    """One thing that is wrong."""
 
     scenario: str
     fault: str
@@ -53,14 +53,14 @@ class Trouble(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What a series of broken runs came to."""
+    """The result of a series of broken runs."""
 
     runs: int
     troubles: list[Trouble]
 
 
 class Stage:
-    """A folder where one scenario is played again and again."""
+    """A folder where one scenario runs repeatedly."""
 
     def __init__(self, scenario: Scenario, folder: Path) -> None:
         self.scenario = scenario
@@ -69,17 +69,17 @@ class Stage:
         self.calls = self._trace()
 
     def play(self, faults: Sequence[str] = ()) -> tuple[Path, str, Run]:
-        """The verb on a new board."""
+        """Run the verb on a new board."""
         path = self.folder / f"{self._boards:05}"
         self._boards += 1
         verb = self.scenario.prepare(path)
         return path, verb[0], run(path, verb, self.scenario.late, faults)
 
     def broken(self, what: Break) -> list[Trouble]:
-        """What is wrong with the verb where one call is broken.
+        """Everything that is wrong with the verb when one call is broken.
 
-        A run that missed the call is no verdict: it is tried again with a fresh trace. Where every
-        try misses, that is a trouble of this one case.
+        A run that missed the call proves nothing: it is retried with a fresh trace. If every run
+        misses, that is a trouble of this case.
         """
         for _ in range(_TRIES):
             try:
@@ -90,7 +90,7 @@ class Stage:
         return [untried(self.scenario.name, missed, what)]
 
     def _broken(self, what: Break) -> Iterator[Trouble]:
-        """The verb with one call broken, judged at once and after the next janitor."""
+        """Run the verb with one call broken; judge the board at once and after the next janitor."""
         if what.at >= len(self.calls):
             raise Untraceable(f"there are {len(self.calls)} calls now")
         path, verb, done = self.play(faults_at(self.calls, what.at, what.fault))
@@ -99,20 +99,20 @@ class Stage:
         try:
             wrongs += judge.afterwards(self.scenario, path, done)
         except Exception as error:
-            wrongs.append(f"nobody can go on with this board: {error!r}")
+            wrongs.append(f"no worker can continue with this board: {error!r}")
         said = f"exit {done.code}: {_last_words(done.err or done.out)}"
         for wrong in wrongs:
             yield Trouble(self.scenario.name, what.fault.name, call.text, wrong, said)
         shutil.rmtree(path)
 
     def _trace(self) -> list[Call]:
-        """The calls of the unbroken verb, once two runs in succession agree on them."""
+        """The calls of the unbroken verb, on which two successive runs must agree."""
         calls = self._unbroken()
         for _ in range(_TRIES):
             before, calls = calls, self._unbroken()
             if [(c.number, c.same) for c in before] == [(c.number, c.same) for c in calls]:
                 return calls
-        raise Untraceable(f"{self.scenario.name} makes other calls each time: {calls}")
+        raise Untraceable(f"{self.scenario.name} makes different calls each time: {calls}")
 
     def _unbroken(self) -> list[Call]:
         path, verb, done = self.play()
@@ -125,7 +125,7 @@ class Stage:
         return done.calls
 
     def _the_injected(self, what: Break, done: Run) -> Call:
-        """The broken call, once it is sure that it was the one that was meant and no other."""
+        """The broken call, checked to be the intended one and the only one."""
         meant = self.calls[what.at]
         places = [n for n, call in enumerate(done.calls) if call.injected]
         before = [c.same for c in self.calls[: what.at]], [c.same for c in done.calls[: what.at]]
@@ -141,13 +141,13 @@ class Stage:
 
 
 def untried(name: str, why: str, what: Break | None = None) -> Trouble:
-    """A case that told nothing: as bad as what is wrong, or it would get lost unseen."""
+    """The trouble of a case that proved nothing: it must fail too, or it would go unnoticed."""
     fault, call = (what.fault.name, f"call {what.at}") if what else ("no fault", "no call")
     return Trouble(name, fault, call, f"NOT TRIED: {why}", f"{_TRIES} tries")
 
 
 def _last_words(text: str) -> str:
-    """What a verb said; of a traceback only where it came from."""
+    """The message of a verb; of a traceback only its origin."""
     lines = text.strip().splitlines()
     if len(lines) < 4:
         return "; ".join(lines)
@@ -156,11 +156,10 @@ def _last_words(text: str) -> str:
 
 
 def breaks(calls: Sequence[Call], *, full: bool, seed: int) -> list[Break]:
-    """What to try: with `full` every fault at every call.
+    """The faults to try: with `full` every fault at every call.
 
-    Else a kill for every state that the verb's own changes leave on the disk, because a kill
-    between two looks leaves what the next kill leaves; and at each call the error whose turn
-    it is.
+    Otherwise one kill for each state that the verb's changes leave on the disk (a kill between two
+    looks leaves the same state as the next kill), and one error at each call, in turn.
     """
     errors = (*ERRORS, *TWICE, *DEAD)
     if full:
@@ -172,7 +171,7 @@ def breaks(calls: Sequence[Call], *, full: bool, seed: int) -> list[Break]:
 
 
 def run_all(names: Sequence[str], *, full: bool, workers: int = 2) -> Result:
-    """Every verb, its breaks spread over processes of their own."""
+    """Break every verb, with the faults spread over several processes."""
     with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
         recorded = list(pool.map(record, names))
         parts = [
@@ -188,16 +187,16 @@ def run_all(names: Sequence[str], *, full: bool, workers: int = 2) -> Result:
 
 
 def record(name: str) -> tuple[list[Call], list[Trouble]]:
-    """The calls that a verb makes within its board, or why they cannot be known."""
+    """The calls that a verb makes on its board, or why they are unknown."""
     try:
         with _Scratch() as folder:
             return Stage(BY_NAME[name], folder).calls, []
-    except Exception:  # as text: a pool waits for ever for an error that it cannot read
+    except Exception:  # as text: a pool hangs on an error that it cannot unpickle
         return [], [untried(name, traceback.format_exc())]
 
 
 def run_part(name: str, chosen: Sequence[Break]) -> Result:
-    """Some of the breaks of one verb."""
+    """Try some of the faults of one verb."""
     try:
         with _Scratch() as folder:
             stage = Stage(BY_NAME[name], folder)
@@ -208,12 +207,12 @@ def run_part(name: str, chosen: Sequence[Break]) -> Result:
 
 
 class _Scratch:
-    """A folder in memory where there is one: thousands of boards are made."""
+    """A folder in memory, if possible: thousands of boards are made."""
 
     def __enter__(self) -> Path:
         ram = "/dev/shm"
         self._path = tempfile.mkdtemp(dir=ram if os.access(ram, os.W_OK) else None)
-        # Else argparse looks for translations and asks for the terminal's size at every word.
+        # Otherwise argparse looks for translations and asks for the terminal's size for each word.
         os.environ |= {"LANGUAGE": "C", "COLUMNS": "80", "LINES": "24"}
         import tomllib  # noqa: F401  # so that no verb imports it while it is traced
 

@@ -1,4 +1,4 @@
-"""The verbs: what the board is before each, what it is after, and what lies between."""
+"""The verbs, with the state of the board before, during and after each."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ class Scenario:
     before: str
     after: str
     between: tuple[str, ...] = ()
-    """What a verb that broke off, or was refused half-way, may leave; it is harmless."""
+    """The harmless states that an interrupted or refused verb may leave."""
     late: float = 0.0
-    """How long after its making the board is found."""
+    """The age of the board when the verb runs."""
     person: tuple[str, ...] = ()
-    """The kinds of findings that no janitor can mend."""
+    """The kinds of findings that no janitor can repair."""
     others: tuple[str, ...] = ("other",)
     """The bystanders."""
     removes: bool = False
-    """The payload of `t` is meant to go."""
+    """Whether the verb removes the payload of `t`."""
 
     @property
     def is_lock(self) -> bool:
@@ -109,10 +109,10 @@ SCENARIOS = (
         _plain,
         AGED,
     ),
-    Scenario("finish a take", boards.half_taken, TAKEN, AVAILABLE, (PLAIN, APART), AGED),
+    Scenario("finish a take", boards.incomplete_takeover, TAKEN, AVAILABLE, (PLAIN, APART), AGED),
     Scenario(
-        "finish a take whose lock was set aside",
-        boards.half_taken_aside,
+        "finish a takeover whose lock was moved aside",
+        boards.incomplete_takeover_aside,
         TAKEN,
         AVAILABLE,
         (PLAIN, APART),
@@ -137,8 +137,8 @@ SCENARIOS = (
     Scenario("park a claim", boards.held("park", "CLAIM"), CLAIMED, "failed f1a0p5"),
     Scenario("park a plain claim", boards.plain("park", "SIGHT"), PLAIN, APART, (TAKEN,)),
     Scenario(
-        "prioritise",
-        boards.waiting("prioritise", "t.available", "9"),
+        "prioritize",
+        boards.waiting("prioritize", "t.available", "9"),
         AVAILABLE,
         "available f0a0p9",
     ),

@@ -1,8 +1,8 @@
-"""One verb in a process of its own, with `strace` breaking exactly one of its system calls.
+"""One verb in a separate process, in which `strace` breaks exactly one system call.
 
-The verb runs in a fork of this process, which has dibs imported already, so that a run costs a
-few milliseconds. `strace` counts calls per name from the moment it is attached; the recorded
-trace of an unbroken run tells which number the call to be broken has.
+The verb runs in a fork of this process, which has already imported dibs, so that a run costs a few
+milliseconds. `strace` counts calls per name from the moment it attaches; the recorded trace of an
+unbroken run gives the number of the call to break.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.patience import PATIENCE
 from tests.stress.syscalls.later import Later
 
 LOADED = (act, care, look, produce, refusal, work)
-"""What verbs import when they need it: here before a disk breaks that is not Python's."""
+"""Modules that verbs import lazily: imported here, so that no fault hits an import."""
 _BLANKS = (
     (re.compile(r"(?<=[.\-/])[0-9A-F]{10}(?=[.\"/>]|$)"), "NONCE"),
     (re.compile(r'""\.\.\., [0-9]+\)'), "DATA)"),
@@ -49,14 +49,14 @@ class Call(NamedTuple):
 
     name: str
     number: int
-    """The how-manieth of its name, from 1."""
+    """Its number among the calls of its name, from 1."""
     text: str
-    """Without what differs from run to run."""
+    """The arguments without the parts that differ between runs."""
     injected: bool
 
     @property
     def same(self) -> tuple[str, ...]:
-        """What two runs of the same verb agree on: the call and its paths, not its answer."""
+        """The part that is equal in two runs of a verb: the call and its paths, not its result."""
         return (self.name, *_paths(self.text.rpartition(") = ")[0]))
 
     @property
@@ -66,13 +66,13 @@ class Call(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """What is to happen instead of a call."""
+    """What happens instead of a call."""
 
     name: str
     text: str
-    """As `strace --inject` takes it."""
+    """The expression for `strace --inject`."""
     times: int = 1
-    """How often: once, twice in succession, or, with 0, for every call from that one on."""
+    """How often: once, twice in succession, or with 0 for this and every later call."""
 
 
 KILL = Fault("KILL", "error=EIO:signal=KILL")
@@ -80,26 +80,26 @@ ERRORS = tuple(Fault(code, f"error={code}") for code in ("ENOSPC", "EIO", "EACCE
 TWICE = (Fault("EIO twice", "error=EIO", 2),)
 DEAD = tuple(Fault(f"{code} from then on", f"error={code}", 0) for code in ("EIO", "EROFS"))
 _OUTLIVE = {"write", "close", "read", "lseek", "ioctl", "fcntl", "dup", "poll"}
-"""Calls that Python makes for its own ends too: such a one fails once, the others for ever."""
+"""Calls that Python also makes for itself: such a call fails once, the others permanently."""
 
 
 class Run(NamedTuple):
-    """What became of one verb."""
+    """The result of one verb."""
 
     code: int | None
-    """None where it was killed."""
+    """None if it was killed."""
     out: str
     err: str
     calls: list[Call]
-    """Those within the board, in order."""
+    """The calls on the board, in order."""
 
 
 class Untraceable(Exception):
-    """`strace` did not do what it was asked to, so nothing was tested."""
+    """`strace` did not work, so nothing was tested."""
 
 
 def why_not() -> str:
-    """Why nothing can be traced here; empty where it can."""
+    """Why nothing can be traced here; empty if tracing works."""
     if shutil.which("strace") is None:
         return "strace is not installed"
     done = subprocess.run(["strace", "-qq", "-o", os.devnull, "true"], capture_output=True)
@@ -107,7 +107,7 @@ def why_not() -> str:
 
 
 def faults_at(calls: Sequence[Call], at: int, fault: Fault) -> list[str]:
-    """The `--inject` expressions that break the call at that place of a recorded trace."""
+    """The `--inject` expressions that break a given call of a recorded trace."""
     call = calls[at]
     if fault.times:
         last = call.number + (fault.times - 1) * (call.name not in _OUTLIVE)
@@ -135,7 +135,7 @@ def run(board: Path, argv: Sequence[str], late: float, faults: Sequence[str] | N
         if faults is not None:
             strace = _attach(child, log, faults)
         here.send(b"!")
-        here.recv(1)  # nothing: that side is closed when the child has ended
+        here.recv(1)  # returns nothing: the child's end closes the other side
     except BaseException as error:
         os.kill(child, signal.SIGKILL)
         raise Untraceable(f"{argv} with {faults}: {error!r}") from error
@@ -158,9 +158,9 @@ def run(board: Path, argv: Sequence[str], late: float, faults: Sequence[str] | N
 
 def _attach(child: int, log: Path, faults: Sequence[str]) -> subprocess.Popen[str]:
     broken = [option for fault in faults for option in ("-e", fault)]
-    told = ("-y", "-s", "0", "-e", "trace=%file,%desc", "-o", str(log))
+    options = ("-y", "-s", "0", "-e", "trace=%file,%desc", "-o", str(log))
     strace = subprocess.Popen(
-        ["strace", "-p", str(child), *told, *broken],
+        ["strace", "-p", str(child), *options, *broken],
         stderr=subprocess.PIPE,
         text=True,
     )
@@ -172,7 +172,7 @@ def _attach(child: int, log: Path, faults: Sequence[str]) -> subprocess.Popen[st
 
 
 def _become(verb: Callable[[], int], parent: socket.socket, out: Path, err: Path) -> None:
-    """The forked child's life; it never returns."""
+    """Run as the forked child; never returns."""
     code = 99
     try:
         for file, fd in ((out, 1), (err, 2)):
@@ -197,7 +197,7 @@ def _become(verb: Callable[[], int], parent: socket.socket, out: Path, err: Path
 
 
 def _verb(argv: list[str], late: float) -> int:
-    with patch("dibs.board.Disk", partial(Later, seconds=late)):
+    with patch("dibs.files.engine.Disk", partial(Later, seconds=late)):
         return cli.main(argv)
 
 

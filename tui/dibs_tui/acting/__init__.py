@@ -1,1 +1,1 @@
-"""What an operator does to tasks: bound to what was on the screen, shown before, told after."""
+"""What an operator does to tasks: planned from the screen, shown first, reported afterwards."""

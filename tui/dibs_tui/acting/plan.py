@@ -1,4 +1,4 @@
-"""What is about to be done, to exactly which claims, and what may be done without a second look."""
+"""What an act will do, to exactly which tasks, and what the operator must confirm first."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from shlex import quote
 from typing import NamedTuple
 
-from dibs import Event, Task, Verdict
-from dibs_tui.text import clean
+from dibs import Event, Holder, Proof, Sample, Task, Verdict
+from dibs_tui.text.safe import clean
 
 
 class Act(NamedTuple):
@@ -17,181 +17,214 @@ class Act(NamedTuple):
     id: str
     title: str
     states: frozenset[str]
-    will: str
-    """What will happen, plainly."""
-    wont: str
-    """What will not happen, though one might think so."""
-    words: str
-    """Its verb on the command line."""
+    caveat: str
+    """What it does not do, though an operator might expect it."""
+    verb: str
+    """The verb on the command line."""
+    past: str
+    """What was done, in a word."""
+    steps: int = 0
+    """By how much it changes the priority."""
+
+    @property
+    def yes(self) -> str:
+        """The act in a word, for its button."""
+        return "set" if self.steps else self.title.lower().removeprefix("force-")
+
+    def caveats(self, tasks: Iterable[Task]) -> tuple[str, ...]:
+        """What it does not do to these tasks, though an operator might expect it."""
+        if self.caveat != _NOT_STOPPED:
+            return (self.caveat,) if self.caveat else ()
+        kinds = Counter(task.is_shell_claim for task in tasks if task.live)
+        words = _NONE_STOPPED if kinds[False] > 1 else _NOT_STOPPED
+        return tuple(_SHELL if shell else words for shell in sorted(kinds))
 
     @property
     def reasoned(self) -> bool:
-        """Whether the journal keeps a reason for it."""
-        return self.words not in ("prioritise", "undo")
+        """Whether the log records a reason for it."""
+        return self.verb not in ("prioritize", "undo")
 
 
-def _act(ident: str, title: str, states: str, will: str, wont: str, words: str) -> Act:
-    return Act(ident, title, frozenset(states.split()), will, wont, words)
+_NOT_STOPPED = "Its process is not stopped; its next heartbeat or commit is refused."
+_NONE_STOPPED = "Their processes are not stopped; their next heartbeats or commits are refused."
+_SHELL = (
+    "A shell worker is not stopped, and its next `rm` or `echo` is not refused: "
+    "make sure that it has ended."
+)
+"""What an act does not do to a claim made with `mv`, which no program checks."""
 
+
+def _act(
+    ident: str, title: str, states: str, caveat: str, verb: str, past: str, steps: int = 0
+) -> Act:
+    return Act(ident, title, frozenset(states.split()), caveat, verb, past, steps)
+
+
+_UNDONE = "Side effects of earlier runs are not undone."
+_LIVE, _ENDED = "claimed held late stale", "failed done later asked"
+_PARKED = "available later claimed late stale asked"
 
 ACTS = {
-    "force-release": _act(
-        "force-release",
-        "Force-release",
-        "claimed held late stale",
-        "Taken from its holder: a task waits again as it was, a lock is free.",
-        "The process is not stopped; whatever it commits under this claim will be refused.",
-        "force-release",
-    ),
-    "reap": _act(
-        "reap",
-        "Requeue",
-        "stale",
-        "The silent claim is given back, and one attempt is counted.",
-        "The process is not stopped; whatever it commits under this claim will be refused.",
-        "reap",
-    ),
-    "requeue": _act(
-        "requeue",
-        "Requeue",
-        "failed done",
-        "The task waits again; k changes whether its attempts are counted from zero or kept.",
-        "What an earlier run has done elsewhere is not undone.",
-        "requeue",
-    ),
-    "park": _act(
-        "park",
-        "Park",
-        "available claimed late stale",
-        "The task is set apart in failed/, where no worker takes it, until it is requeued.",
-        "A process that works on it is not stopped; its commit will be refused.",
-        "park",
-    ),
-    "raise": _act(
-        "raise", "Raise", "available", "It is taken sooner.", "", "prioritise"
-    ),
-    "lower": _act(
-        "lower", "Lower", "available", "It is taken later.", "", "prioritise"
-    ),
-    "undo": _act("undo", "Undo", "", "Each becomes again what it was.", "", "undo"),
-}  # fmt: skip
+    act.id: act
+    for act in (
+        _act("force-release", "Force-release", _LIVE, _NOT_STOPPED, "force-release", "released"),
+        _act("reap", "Requeue", "stale", _NOT_STOPPED, "reap", "requeued"),
+        _act("requeue", "Requeue", _ENDED, _UNDONE, "requeue", "requeued"),
+        _act("park", "Park", _PARKED, _NOT_STOPPED, "park", "parked"),
+        _act("raise", "Raise", "available later", "", "prioritize", "raised", 1),
+        _act("lower", "Lower", "available later", "", "prioritize", "lowered", -1),
+        _act("undo", "Undo", "", "", "undo", "undone"),
+    )
+}
 
 
-class Sight(NamedTuple):
-    """One task as it was on the screen when the key was pressed."""
+class Target(NamedTuple):
+    """One task as the screen showed it when the key was pressed."""
 
     task: Task
     name: str
-    """What the act is bound to: the exact name, a plain claim's with the time of its rename."""
+    """The exact name that the act is bound to; a shell claim's with the time of its rename."""
     state: str
     owner: str
     age: float | None
     undoes: Event | None = None
-    """The act that an undo takes back."""
+    """The act that an undo reverses."""
+    reason: str = ""
+    """Why its last attempt failed; not cleaned."""
 
 
 class Item(NamedTuple):
-    """One sight of a plan, judged."""
+    """One target of a plan with its evidence."""
 
-    sight: Sight
+    target: Target
     verdict: Verdict | None
-    """None for what nobody holds."""
-    proofs: tuple[str, ...]
+    """None for a task without a holder."""
+    proofs: tuple[Proof, ...]
     changed: str
-    """What is there now instead; empty while it is still as it was seen."""
+    """What is there now instead; empty if nothing changed since it was shown."""
+    holder: Holder | None = None
+    """The holder of a single task, as the evidence has it."""
+    clock: Sample | None = None
+    """When that was."""
+    now: tuple[Task, ...] = ()
+    """The tasks that are there instead."""
 
     @property
-    def odd(self) -> bool:
-        """Not to be acted on without a second look."""
+    def doubtful(self) -> bool:
+        """Whether a bulk act leaves it out unless the operator includes it."""
         return bool(self.changed) or self.verdict in (Verdict.ALIVE, Verdict.UNKNOWN)
 
 
-class Plan(NamedTuple):
+class ActPlan(NamedTuple):
     """An act on exactly these tasks."""
 
     act: Act
     items: tuple[Item, ...]
+    attempts: int = 0
+    """After how many attempts a task of this board is failed; 0 if that is not known."""
 
-    def chosen(self, *, odd: bool) -> tuple[Item, ...]:
-        """What it will be done to; what has changed is never among them."""
-        return tuple(i for i in self.items if not i.changed and (odd or not i.odd))
+    def chosen(self, *, doubtful: bool) -> tuple[Item, ...]:
+        """The items that the act is done to, with or without the doubtful; never a changed one."""
+        return tuple(i for i in self.items if not i.changed and (doubtful or not i.doubtful))
 
 
-class Asked(NamedTuple):
-    """What a person has to do before a plan runs."""
+class Confirmation(NamedTuple):
+    """What the operator has to give before a plan runs."""
 
     typed: str
     """What is to be typed first: an id or a count; empty where `y` is enough."""
     reason: bool
-    """Whether a reason of their own is asked for."""
+    """Whether a reason is required."""
     wait: float
-    """Seconds to watch the claim for a beat first."""
+    """Seconds to watch the claim for a heartbeat first."""
 
 
-def asked(plan: Plan, *, odd: bool, limit: int, period: float = 0.0) -> Asked:
-    """How sure a person has to be: the less the evidence, the more is asked."""
-    chosen = plan.chosen(odd=odd)
+def confirmation(plan: ActPlan, *, doubtful: bool, limit: int, period: float = 0.0) -> Confirmation:
+    """What the operator has to give: the weaker the evidence, the more."""
+    chosen = plan.chosen(doubtful=doubtful)
     if len(plan.items) > 1:
-        unsure = len(chosen) > limit or any(item.odd for item in chosen)
-        return Asked(str(len(chosen)) if unsure else "", False, 0.0)
+        unsure = len(chosen) > limit or any(item.doubtful for item in chosen)
+        return Confirmation(str(len(chosen)) if unsure else "", False, 0.0)
     verdict = plan.items[0].verdict if plan.items else None
-    ident = plan.items[0].sight.task.id if plan.items else ""
+    ident = plan.items[0].target.task.id if plan.items else ""
     if verdict is Verdict.ALIVE:
-        return Asked(ident, True, period)
-    return Asked(ident if verdict is Verdict.UNKNOWN else "", False, 0.0)
+        return Confirmation(ident, True, period)
+    return Confirmation(ident if verdict is Verdict.UNKNOWN else "", False, 0.0)
 
 
-def missing(plan: Plan, wanted: Asked, *, odd: bool, typed: str, typing: bool, reason: str) -> str:
-    """What a person has yet to do before a plan runs, in words; empty where nothing is missing."""
+def missing(
+    plan: ActPlan, wanted: Confirmation, *, doubtful: bool, typed: str, typing: bool, reason: str
+) -> str:
+    """What the operator still has to do before a plan runs; empty when nothing is missing."""
     single = len(plan.items) == 1
-    if not plan.chosen(odd=odd or single):
-        return "there is nothing left to do it to; Esc leaves"
-    if single and plan.items[0].verdict is Verdict.ALIVE and not odd:
-        return "refused: its owner is ALIVE; o overrides, Esc leaves"
+    if not plan.chosen(doubtful=doubtful or single):
+        return "nothing left to act on; Esc closes"
+    if act_changes_nothing(plan):
+        return "the priority stays the same: + raises it, - lowers it"
+    if single and plan.items[0].verdict is Verdict.ALIVE and not doubtful:
+        return "refused: its owner is ALIVE; o overrides, Esc cancels"
     if wanted.typed and typed != clean(wanted.typed):
         what = "the id" if single else "the number"
-        return f"{'type' if typing else 'Tab, and type'} {what} to go on: {clean(wanted.typed)}"
-    return "Tab, and give a reason of your own" if wanted.reason and not reason else ""
+        return f"{type_in(typing)} {what} to confirm: {clean(wanted.typed)}"
+    return "press Tab and give a reason" if wanted.reason and not reason else ""
 
 
-def command(path: str, act: Act, sight: Sight, reason: str, *, keep_attempts: bool = False) -> str:
-    """The line that does the same, and refuses by itself when it is pasted too late."""
-    words = ["dibs", "-d", path, act.words]
+def act_changes_nothing(plan: ActPlan) -> bool:
+    """Whether it would leave the priority of every task as it is."""
+    changes = (priority_after(plan.act, i.target.task) - i.target.task.priority for i in plan.items)
+    return plan.act.verb == "prioritize" and not any(changes)
+
+
+def type_in(typing: bool) -> str:
+    """How a hint asks for text; without the focus in the field, Tab comes first."""
+    return "type" if typing else "press Tab and type"
+
+
+def command(
+    path: str, act: Act, target: Target, reason: str, *, keep_attempts: bool = False
+) -> str:
+    """The command line that does the same; it names the claim, so it refuses if pasted too late.
+
+    Without a path it is the line to show: the dialog itself says on which board.
+    """
+    words = ["dibs", *(["-d", path] if path else ()), act.verb]
     if not act.reasoned:
-        return line(words, sight.name, str(priority_after(act, sight.task)))
+        return line(words, target.name, str(priority_after(act, target.task)))
     if reason:
         words += ["--reason", reason]
     if keep_attempts:
         words.append("--keep-attempts")
-    return line(words, sight.name)
+    return line(words, target.name)
 
 
 def line(words: Iterable[str], *names: str) -> str:
-    """Words for the shell; what the directory named is no option, whatever it begins with."""
-    dashes = ["--"] if any(name.startswith("-") for name in names) else []
+    """The words quoted for the shell, with `--` before names that begin like an option."""
+    dashes = ["--"] if any(name.startswith("-") and name != "-" for name in names) else []
     return " ".join(quote(word) for word in [*words, *dashes, *names])
 
 
 def priority_after(act: Act, task: Task) -> int:
-    """One place up or down, within bounds."""
-    return max(0, min(9, task.priority + (1 if act.id == "raise" else -1)))
+    """The priority after the act, 0 to 9."""
+    return max(0, min(9, task.priority + act.steps))
 
 
 def undoable(act: Act, task: Task) -> bool:
-    """Whether `u` can undo it once it was done to such a task: a revoked claim never comes back."""
+    """Whether `u` can undo the act on such a task: it cannot restore a holder's claim."""
     changes = act.reasoned or priority_after(act, task) != task.priority
     return act.id != "undo" and not task.live and changes
 
 
-def left_out(act: Act, sights: Sequence[Sight]) -> str:
-    """How many of those that were chosen the act does not apply to, and what they are."""
-    fit = set(map(id, fitting(act, sights)))
-    left = Counter(s.state if s.task.kind != "lock" else "lock" for s in sights if id(s) not in fit)
+def left_out(act: Act, targets: Sequence[Target]) -> str:
+    """How many of the selected tasks the act does not apply to, by state; empty for none."""
+    fit = set(map(id, fitting(act, targets)))
+    left = Counter(
+        s.state if s.task.kind != "lock" else "lock" for s in targets if id(s) not in fit
+    )
     kinds = ", ".join(f"{count:,} {state}" for state, count in left.most_common())
-    return f"{left.total():,} of {len(sights):,} left out: {kinds}" if left else ""
+    return f"{left.total():,} of {len(targets):,} not included: {kinds}" if left else ""
 
 
-def fitting(act: Act, sights: Iterable[Sight]) -> tuple[Sight, ...]:
-    """Those that the act can be done to by their state; a lock cannot be set apart."""
-    found = (sight for sight in sights if sight.state in act.states)
-    return tuple(sight for sight in found if act.id != "park" or sight.task.kind != "lock")
+def fitting(act: Act, targets: Iterable[Target]) -> tuple[Target, ...]:
+    """The targets whose state the act applies to; locks cannot be parked."""
+    found = (target for target in targets if target.state in act.states)
+    return tuple(target for target in found if act.id != "park" or target.task.kind != "lock")

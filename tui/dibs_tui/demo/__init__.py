@@ -1,1 +1,1 @@
-"""A board to look at: one with a crew at work on it, and one that stands still."""
+"""The demo boards: one with worker processes, and a fixed one without."""

@@ -1,4 +1,4 @@
-"""A temporary board with real workers on it, for as long as somebody looks."""
+"""A temporary board with real worker processes, for the demo."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _PATIENCE = 10.0
 
 
 class Crew:
-    """A board in a new directory below `path`, or where temporary files go, and its workers.
+    """A board in a new directory below `path` (default: the temporary directory), and its workers.
 
-    All of it ends with the block, and with this process, even where that is killed.
+    All of it ends with the `with` block, and with this process, even if it is killed.
     """
 
     def __init__(self, path: str | None = None) -> None:
         self._below = [os.path.abspath(path)] if path else []
         self.path = ""
-        """Where the board is; empty until the block is entered."""
+        """The board's directory; empty until the block is entered."""
 
     def __enter__(self) -> Crew:
         self.keeper = self._start()
@@ -55,19 +55,19 @@ class Crew:
             stderr=subprocess.STDOUT,
             cwd="/",
             text=True,
-            start_new_session=True,  # neither ctrl+c nor a hang-up is for the crew
+            start_new_session=True,  # ctrl+c and a hang-up must not reach the crew
         )
 
     def _answer(self) -> str:
-        """The board's path, which is all that a keeper says unless it failed."""
+        """The board's path, which is the keeper's only output unless it failed."""
         assert self.keeper.stdout is not None
-        said = self.keeper.stdout.read().strip()
-        if not os.path.isdir(said):
-            why = said.rpartition("\n")[2] or "its keeper was killed"
+        answer = self.keeper.stdout.read().strip()
+        if not os.path.isdir(answer):
+            why = answer.rpartition("\n")[2] or "its process was killed"
             raise dibs.StorageError(
-                f"the demo cannot start: {why}; set TMPDIR to a directory with some room"
+                f"the demo cannot start: {why}; set TMPDIR to a writable directory with free space"
             )
-        return said
+        return answer
 
     def _end(self) -> None:
         keeper = self.keeper
@@ -81,4 +81,4 @@ class Crew:
             keeper.kill()
             keeper.wait()
         if self.path:
-            remove(self.path)  # a keeper that was killed has left it
+            remove(self.path)  # in case the keeper was killed

@@ -1,6 +1,6 @@
-"""The process that a crew hangs on: when its standard input ends it ends everything.
+"""The process that runs the demo's workers, and ends them when its standard input ends.
 
-A pipe that the dashboard holds open is closed by the kernel however the dashboard dies.
+The input is a pipe from the dashboard, which the kernel closes however the dashboard dies.
 """
 
 from __future__ import annotations
@@ -21,25 +21,31 @@ from typing import NamedTuple, NoReturn
 
 import dibs
 from dibs_tui.demo import tasks
-from dibs_tui.demo.roles import FIRST, Worker
+from dibs_tui.demo.roles import FIRST, MAILS, Worker
 
 PREFIX = "dibs-demo-"
-_SETTINGS = 'format = 2\nttl = 15\nplain_ttl = 20\nmax_attempts = 3\ndurability = "off"\n'
+_SETTINGS = """\
+format = 2
+ttl = 15
+plain_ttl = 20
+durability = "off"
+retry = ["5s", "15s", "20s"]
+"""
 _AWAY = 12.0
-"""Seconds that a stopped worker stays away."""
+"""Seconds for which a worker stays stopped."""
 _LOOK = 0.25
 
 
 class Post(NamedTuple):
-    """One place in the crew, to be filled again when whoever had it has died."""
+    """One place in the crew; it is filled again after its worker dies."""
 
     owner: str
     role: Callable[[Worker], None]
     host: str = ""
-    """Made up, unlike the process; this one's where the process is a claim's proof of life."""
+    """An invented host name; empty for the real one, where the process is a proof of life."""
     ttl: float = 15
     again: float = 5
-    """Seconds until another takes the place."""
+    """Seconds until the place is filled again."""
 
 
 CREW = (
@@ -49,6 +55,10 @@ CREW = (
     Post("agent-7", Worker.crash, again=15),
     Post("agent-12", Worker.hang, "web-3", ttl=6),
     Post("agent-9", Worker.pause, "gpu-2", ttl=6),
+    Post("agent-5", Worker.stall, "gpu-2", ttl=24),
+    Post("mailer-1", Worker.mail, "web-1"),
+    Post("mailer-2", Worker.mail, "web-2"),
+    Post("agent-3", Worker.ask, "web-1"),
     Post("sh-4", Worker.shell),
     Post("deployer", Worker.hold, "web-1"),
     Post("hotfixer", Worker.wait, "web-3"),
@@ -57,18 +67,19 @@ CREW = (
 )
 
 
-class Keeper:
-    """Starts the crew, replaces who dies, wakes who was stopped, and ends them all."""
+class CrewKeeper:
+    """Starts the crew, replaces dead workers, resumes stopped ones, and ends them all."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._posts: dict[int, Post] = {}
         self._later: list[tuple[float, Callable[[], None]]] = []
         self._life, self._alive = os.pipe()
+        self._opened = time.monotonic()
 
     def run(self) -> None:
-        """Until the standard input ends."""
-        gc.freeze()  # pages that a collection has written to are shared with nobody
+        """Keep the crew until the standard input ends."""
+        gc.freeze()  # a collection would write to pages, which forked workers then cannot share
         try:
             for post in CREW:
                 self._start(post)
@@ -87,18 +98,18 @@ class Keeper:
         self._posts[pid] = post
 
     def _be(self, post: Post) -> NoReturn:
-        """The life of a worker, which never comes back into the keeper's code."""
+        """Run a worker in the forked process; never returns."""
         try:
             os.setpgid(0, 0)
             os.close(self._alive)
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            post.role(Worker(self._path, post.host, post.owner, post.ttl, self._life))
+            post.role(Worker(self._path, post.host, post.owner, post.ttl, self._life, self._opened))
         finally:
             os._exit(1)
 
     def _look(self) -> None:
-        """Whoever has died or was stopped since the last look."""
+        """Notice workers that died or stopped since the last call."""
         with suppress(ChildProcessError):
             while True:
                 pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
@@ -135,21 +146,21 @@ class Keeper:
 
 
 def main(parent: str | None = None) -> None:
-    """Make the board below `parent`, say where, and keep its crew until the input ends."""
+    """Make the board below `parent`, print its path, and run its crew until the input ends."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     path = tempfile.mkdtemp(prefix=PREFIX, dir=parent)
     try:
         _furnish(path)
         print(path, flush=True)
-        _fall_silent()
-        Keeper(path).run()
+        _close_output()
+        CrewKeeper(path).run()
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         remove(path)
 
 
 def remove(path: str) -> None:
-    """Remove the board, into which somebody who only looks may still write a moment longer."""
+    """Remove the board; a reader may still write into it for a moment, so this tries again."""
     for _ in range(20):
         shutil.rmtree(path, ignore_errors=True)
         if not os.path.lexists(path):
@@ -162,12 +173,12 @@ def _furnish(path: str) -> None:
     with open(f"{path}/.dibs/board.toml", "x", encoding="utf-8") as file:
         file.write(_SETTINGS)
     board = dibs.open(path, create=True)
-    for draft in islice(tasks.stream(), FIRST):
+    for draft in (*islice(tasks.stream(), FIRST), *islice(tasks.mails(), MAILS)):
         board.add(draft.id, draft.payload, priority=draft.priority)
 
 
-def _fall_silent() -> None:
-    """Let go of the pipe on which the path was said: its end says that the board is ready."""
+def _close_output() -> None:
+    """Close the pipe with the path: its end says that the board is ready."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)

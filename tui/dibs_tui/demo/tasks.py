@@ -1,4 +1,4 @@
-"""Believable tasks, always the same ones in the same order."""
+"""Realistic demo tasks, always the same in the same order."""
 
 from __future__ import annotations
 
@@ -12,9 +12,14 @@ _PRIORITIES = (5,) * 14 + (4, 4, 3, 3, 2, 6, 7, 7, 8, 9)
 _CITIES = ("Utrecht", "Porto", "Turku", "Leipzig", "Galway", "Brno")
 _MODELS = ("e5-large-v2", "bge-m3", "minilm-l6")
 
+MAIL = "mail-"
+"""How the ids of mails begin."""
+MAIL_ERROR = "smtp.example.com:25: connection refused"
+"""Why each mail fails while the mail server is down."""
+
 
 class Draft(NamedTuple):
-    """A task before it is on the board."""
+    """A task before it is added to the board."""
 
     id: str
     payload: bytes
@@ -22,7 +27,7 @@ class Draft(NamedTuple):
 
 
 def stream() -> Iterator[Draft]:
-    """Tasks without end; nothing about them changes from one call to the next."""
+    """Yield tasks without end; each call yields the same ones."""
     chance = Random("dibs demo")
     numbers = Counter({kind: first for kind, (first, _, _, _) in _KINDS.items()})
     weights = [weight for _, _, weight, _ in _KINDS.values()]
@@ -34,8 +39,19 @@ def stream() -> Iterator[Draft]:
         numbers[kind] += chance.randint(1, 3)
 
 
+def mails() -> Iterator[Draft]:
+    """Yield mails without end, which need a mail server; each call yields the same ones."""
+    chance = Random("dibs demo mails")
+    number = 431
+    while True:
+        address = f"{chance.choice(_CITIES).lower()}@example.com"
+        payload = _json({"to": address, "subject": "Your invoice", "invoice": 2000 + number})
+        yield Draft(f"{MAIL}{number:04}", payload, 5)
+        number += chance.randint(1, 2)
+
+
 def note(ident: str, chance: Random) -> str:
-    """Metadata as the workers of different teams write it; some write none."""
+    """Metadata as the workers of different teams write it; empty for some."""
     kind, _, number = ident.rpartition("-")
     job = f"https://example.com/{kind}/{number}"
     choices = {
@@ -45,6 +61,20 @@ def note(ident: str, chance: Random) -> str:
         "review": json.dumps({"model": "reviewer-2", "url": job}),
     }
     return choices.get(kind, "")
+
+
+def step(ident: str) -> str:
+    """What a worker says while it works on a task."""
+    chance = Random(f"step of {ident}")
+    part = chance.randint(4, 18)
+    steps = {
+        "invoice": f"adding up line {part} of 20",
+        "render": f"frame {60 * part + 12} of 1200",
+        "embed-shard": f"epoch {1 + part // 2} of 10, loss 0.{500 - 7 * part}",
+        "transcode": f"pass {1 + part // 10} of 2, {5 * part} %",
+        "review": f"reading {part} of 20 files",
+    }
+    return steps.get(ident.rpartition("-")[0], "")
 
 
 def _invoice(number: int, chance: Random) -> bytes:
@@ -107,4 +137,4 @@ _KINDS: dict[str, tuple[int, int, int, Callable[[int, Random], bytes]]] = {
     "review": (311, 3, 2, _review),
     "fingerprint": (64, 3, 1, _fingerprint),
 }
-"""Each kind's first number, its digits, how often it comes, and what writes its payload."""
+"""By kind of task: the first number, its digits, the weight, and what makes the payload."""

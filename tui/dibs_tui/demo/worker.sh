@@ -1,5 +1,5 @@
 #!/bin/sh
-# A worker of a fleet that knows no dibs: it offers its own reports and claims them with mv.
+# A worker of a fleet that does not use dibs: it adds its own reports and claims them with mv.
 cd "$1" || exit 1
 owner=$2 turn=0
 
@@ -17,7 +17,7 @@ offer() {
 
 beat() { echo "$(date +%s) $(uname -n)" >"$stem.lock"; }
 
-# Every fifth report takes too long, and nobody beats meanwhile.
+# Every fifth report takes too long, and has no heartbeat meanwhile.
 work() {
   turn=$((turn + 1)) left=4
   [ $((turn % 5)) -ne 0 ] || left=16

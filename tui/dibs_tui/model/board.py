@@ -1,90 +1,170 @@
-"""The board as the dashboard knows it, corrected by what the reader tells."""
+"""The board as the dashboard knows it: the sum of everything that its watch reported."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from dibs import Entry, Event, Facts, Rates, Sample, Task, Verdict
-from dibs.entries import entry
-from dibs.journal import INTENT, REFUSED
-from dibs.rates import silent
-from dibs_tui.model.aftermath import Aftermath
+from dibs import Entry, Event, Holder, Pause, Question, Rates, Sample, Task, Verdict, Waiter
+from dibs.model.beat_history import BeatHistory
+from dibs.model.delays import next_start
+from dibs.model.delta import Delta
+from dibs.model.entries import entry
+from dibs.model.events import INTENT, REFUSED
+from dibs.model.filters import FilterTerms, Test
+from dibs.model.reasons import FAILURES
+from dibs.model.task import CLAIMED, DONE
+from dibs.model.usual import Durations
+from dibs.model.waiters import QUIET, untaken
 from dibs_tui.model.brake import Brake
-from dibs_tui.model.causes import silence
-from dibs_tui.model.columns import COLUMNS
-from dibs_tui.model.line import Line
-from dibs_tui.model.oldest import Oldest
+from dibs_tui.model.causes import missed_beat
+from dibs_tui.model.columns import COLUMNS, column_of
+from dibs_tui.model.failures import LastFailure
+from dibs_tui.model.folds import Fold, ListFolds, folds_of
+from dibs_tui.model.late_claims import LateClaims
+from dibs_tui.model.late_holders import LateHolders
+from dibs_tui.model.oldest_waiting import OldestWaiting
 from dibs_tui.model.owners import held
 from dibs_tui.model.panels import PANELS
-from dibs_tui.model.rhythm import Rhythm
-from dibs_tui.model.roll import Flipped, Roll
-from dibs_tui.model.seen import Seen
-from dibs_tui.model.waited import Waited
-from dibs_tui.text import clean
+from dibs_tui.model.slot_lines import SlotLines
+from dibs_tui.model.sorted_tasks import Descending, Key, SortedTasks
+from dibs_tui.model.task_line import TaskLine
+from dibs_tui.model.wait_times import WaitTimes
+from dibs_tui.text.ages import short
+from dibs_tui.text.safe import clean
 
 _FEED = 2000
 _REASONS = 5000
-_FLASH = 1.2
-_OVER = 2000
-_AT_IT = 10.0
-"""Seconds after which an act without an outcome is told as such."""
-_MANY = 5000
-"""From so many at once on, a roll is sorted anew instead of corrected."""
+_MOST_CHANGED = 5000
+"""The most names that are kept to mark them as changed."""
+_KEPT_CLAIMS = 2000
+_INTENT_PATIENCE = 10.0
+"""Seconds after which an act without an outcome is shown as unfinished."""
+_PART = 500
+"""The tasks that a list is filled with at once."""
+_MANY = 100
+"""More new names than this in one delta are not marked as changed, and are sorted in together."""
 
-Test = Callable[[Entry], bool]
+
+Kept = TypeVar("Kept")
+
+
+class Rest:
+    """The tasks that a list was not asked about yet."""
+
+    def __init__(self, tasks: list[Task], whole: SortedTasks | None = None) -> None:
+        """`tasks` are in reverse; or they are those of a list in the same order."""
+        self._tasks = tasks
+        self._whole = whole
+        self.is_ordered = whole is not None
+        """Whether the tasks come in the order of the list."""
+        self._key: Key | None = None
+        """The key of the last task taken from `whole`."""
+        self.found: list[Task] = []
+        """What belongs into the list of those from `whole`, in their order."""
+        self.decided: set[str] = set()
+        """The names that changed since, which are in the list already if they belong there."""
+
+    def __bool__(self) -> bool:
+        return bool(self._tasks or self._whole is not None)
+
+    def take(self, count: int) -> list[Task]:
+        """The next tasks, which are no longer part of the rest."""
+        if self._whole is None:
+            part = self._tasks[: -count - 1 : -1]
+            del self._tasks[-count:]
+            return part
+        part, self._key = self._whole.after(self._key, count)
+        if self._key is None:
+            self._whole = None
+        return part
 
 
 class Listing(NamedTuple):
-    """One roll that somebody shows."""
+    """One sorted list on the screen."""
 
     panel: str
-    roll: Roll
+    sorted_tasks: SortedTasks
     sort: str
     test: Test | None
+    folds: ListFolds | None
+    """Its folds; None for a list that has none."""
+    value: Callable[[Task], object]
+    """By what a task is sorted, without its fold."""
+    rest: Rest
 
     def may_list(self, task: Task) -> bool:
-        """Whether a task of that name can stand in it, whatever is found out about it."""
+        """Whether the list may hold this task now or once its claim is found to be stale."""
         states = PANELS[self.panel].states
         return task.state in states or (task.live and "stale" in states)
 
 
 class BoardModel:
-    """Everything that is known of one board, and the sorted rolls that are shown of it."""
+    """Everything that is known about one board, and the sorted lists on the screen."""
 
-    def __init__(self, tasks: Mapping[str, Task] | None = None) -> None:
-        self.tasks: Mapping[str, Task] = tasks if tasks is not None else {}
-        """The reader's own picture: at most one message ahead of the rolls."""
-        self.facts: dict[str, Facts] = {}
+    def __init__(self, boottime: Callable[[], int] | None = None) -> None:
+        """`boottime`: the clock that extrapolates the board's clock between two readings."""
+        self.tasks: dict[str, Task] = {}
+        self.holders: dict[str, Holder] = {}
         self.stale: dict[str, Verdict] = {}
         self.since: dict[str, int] = {}
-        self.rhythms: dict[str, Rhythm] = {}
+        self.questions: dict[str, Question] = {}
+        """What each asked task waits with, by name."""
+        self.asked: dict[str, Task] = {}
+        """The tasks that wait for an answer, by name."""
+        self.beat_histories: dict[str, BeatHistory] = {}
         self.reasons: dict[str, str] = {}
-        """Why an id failed or was parked last."""
+        """The reason of the last failure or parking, by id; `parked` if a parking has none."""
+        self.failures: dict[str, LastFailure] = {}
+        """When and where the last attempt failed, by id; the same ids as in `reasons`."""
         self.failing: dict[str, Task] = {}
-        """What was tried before and is not done."""
+        """Unfinished tasks with at least one attempt, by name."""
+        self._later: dict[str, Task] = {}
+        """The later tasks, by name."""
         self.feed: deque[Event] = deque(maxlen=_FEED)
         self.rates = Rates()
-        self.oldest = Oldest()
+        self.durations = Durations()
+        """How long each kind of task usually takes; replaced when the log was read again."""
+        self.waiters: tuple[Waiter, ...] = ()
+        self._worker_seen = 0.0
+        """When a worker had a live claim or waited last, in seconds of the board's clock."""
+        self.causes_version = 0
+        """Changes whenever tasks may share another cause."""
+        self._hosts: Counter[str] = Counter()
+        """The number of claims on each host, stale or not."""
+        self._slot_lines = SlotLines()
+        self._late = LateClaims()
+        self.oldest = OldestWaiting()
         self.counts: Counter[str] = Counter()
-        """By the word of the name; stale ones are counted as claimed or held here."""
-        self.boottime: Callable[[], int] = lambda: time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-        """The board's own, once there is a board."""
+        """Tasks by the state in their name: stale claims count as claimed or held here."""
         self.strangers = 0
-        self.whole = False
-        self._told = False
+        self.pauses: tuple[Pause, ...] = ()
+        """The pauses of new claims that are in force."""
+        self.noted = False
+        """Whether any holder had a note since the board was opened."""
+        self.complete = False
+        """Whether the watch has reported every task of the board."""
+        self._boottime = boottime or _boottime
+        self._opened = False
         self.exact = True
         self._listings: list[Listing] = []
-        self._flashes: dict[str, float] = {}
-        self._waited = Waited()
-        self.aftermath = Aftermath()
+        self._changed: dict[str, None] = {}
+        """The names that came since the last key, the oldest first."""
+        self._claimed_at: dict[str, float] = {}
+        """When claims began, from the journal, by exact name."""
+        self._took: dict[str, float] = {}
+        """How many seconds the claims of done tasks took, by the name of the done task."""
+        self.waiting_too_long = 900.0
+        """The seconds of waiting after which an available task stands out."""
+        self._wait_times = WaitTimes()
+        self.late_holders = LateHolders()
         self.brake = Brake()
         self._stale_locks = 0
-        self._over: dict[str, Facts] = {}
+        self._ended_claims: dict[str, Holder] = {}
         self._intents: dict[tuple[str, str], Event] = {}
         self._sample = Sample(0, 0)
 
@@ -92,23 +172,23 @@ class BoardModel:
 
     @property
     def now(self) -> Sample:
-        """The board's clock, reckoned from when it was last read."""
-        passed = self.boottime() - self._sample.boot if self._sample.boot else 0
+        """The board's clock now, extrapolated from its last reading."""
+        passed = self._boottime() - self._sample.boot if self._sample.boot else 0
         return Sample(self._sample.fs + passed, self._sample.boot + passed)
 
     @property
-    def least(self) -> str:
-        """What stands before ages where the board's clock cannot be read."""
+    def age_prefix(self) -> str:
+        """The prefix of ages that may be higher because the board's clock cannot be read."""
         return "" if self.exact else "≥"
 
     # What is shown
 
     def state_of(self, task: Task) -> str:
-        """The state in the operator's words."""
+        """The state that operators see: the name's word, or `stale`."""
         return "stale" if task.name in self.stale else task.state
 
     def count(self, state: str) -> int:
-        """How many tasks and locks are in a state."""
+        """The number of tasks and locks in a state."""
         if state == "stale":
             return len(self.stale)
         if state == "held":
@@ -116,232 +196,586 @@ class BoardModel:
         stale = len(self.stale) - self._stale_locks if state == "claimed" else 0
         return self.counts[state] - stale
 
+    def backlog(self) -> int:
+        """How many tasks have to be done: those that are available, and those that start later."""
+        return self.count("available") + self.count("later")
+
+    def next_start(self) -> float | None:
+        """Seconds until the next later task is due, 0 if one is; None if none waits."""
+        return next_start(self._later.values(), self.now.fs)
+
+    def untaken(self) -> int:
+        """How many tasks are available while no worker works or waits, for some seconds."""
+        first = self.oldest.first(self.tasks)
+        if not self.complete or first is None:
+            return 0
+        since = max(int(self._worker_seen * 1e9), first[0])
+        if self.now.fs - since < QUIET:
+            return 0
+        return untaken(self.count("available"), self._working_hosts(), self.pauses)
+
+    def _working_hosts(self) -> Iterator[str]:
+        """The host of each worker that waits or has a live claim of a task."""
+        yield from (waiter.host for waiter in self.waiters)
+        if not self.pauses:  # then the host does not matter, and every claim need not be read
+            yield from [""] * bool(self.count("claimed"))
+            return
+        for name, holder in self.holders.items():
+            if holder.task.state == CLAIMED and name not in self.stale:
+                yield holder.host
+
+    def _note_workers(self) -> None:
+        if not untaken(1, self._working_hosts(), self.pauses):
+            self._worker_seen = max(self._worker_seen, self.now.fs / 1e9)
+
     def entry(self, task: Task, now: Sample | None = None) -> Entry:
-        """A task's row as filters and cells read it."""
-        row = entry(task, self.facts.get(task.name), now or self.now, self.since.get(task.name))
+        """A task as filters and table cells read it."""
+        row = entry(
+            task,
+            self.holders.get(task.name),
+            now or self.now,
+            self.since.get(task.name),
+            question=self.questions.get(task.name) if self.asked else None,
+        )
         state = self.state_of(task)
+        if task.id in self.reasons and task.state != DONE:
+            row = row._replace(reason=self.reasons[task.id])
         return row if row.state == state else row._replace(state=state)
 
-    def line(self, task: Task) -> Line:
-        """What a table shows of a task now."""
+    def line(self, task: Task) -> TaskLine:
+        """A task as a table shows it now."""
         row = self.entry(task)
         state = row.state
         if task.name not in self.tasks:
             state = "gone"
         elif state in _LIVE and self.late(task.name):
             state = "late"
-        return Line(
+        return TaskLine(
             task,
             row,
             state,
-            clean(task.id),
+            clean(self._slot_lines.title(task)),
             self.stale.get(task.name, ""),
             clean(self.reasons.get(task.id, "")),
-            task.name in self._flashes,
-            self.least,
+            task.name in self._changed,
+            self.age_prefix,
+            self._usual(task, row),
+            self._took.get(task.name),
+            state == "available" and (row.age or 0) >= self.waiting_too_long,
         )
 
+    def fold_line(self, fold: Fold, *, is_open: bool) -> TaskLine:
+        """The line of many tasks now, as a table shows it: the times are those of the first."""
+        tasks = [task for name in fold.names if (task := self.tasks.get(name)) is not None]
+        first = min(tasks, key=partial(_order, self), default=fold.head)
+        row = self.entry(first)._replace(
+            owner=fold.many, host=fold.host, note=fold.note, metadata="", question="", fence=0,
+            attempts=0, reason=fold.note,
+        )  # fmt: skip
+        return TaskLine(
+            fold.head, row, fold.head.state, fold.title, fold.verdict, fold.note,
+            any(task.name in self._changed for task in tasks), self.age_prefix,
+            fold="open" if is_open else "closed",
+        )  # fmt: skip
+
+    def _usual(self, task: Task, row: Entry) -> str:
+        """How long its kind of task usually takes, if a claim takes unusually long."""
+        if row.held is None or row.state == "stale":
+            return ""
+        usual = self.durations.too_long(task, row.held)
+        return short(usual.median) if usual is not None else ""
+
+    def is_late(self, name: str) -> bool:
+        """Whether a claim is sorted as late; `fade` keeps that up to date."""
+        return name in self._late
+
     def late(self, name: str) -> bool:
-        """Whether a claim misses its own cadence, though its lease still runs."""
-        rhythm = self.rhythms.get(name)
-        return rhythm is not None and rhythm.late(self.now.fs)
+        """Whether a claim's beat is overdue by its own cadence."""
+        history = self.beat_histories.get(name)
+        return history is not None and history.late(self.now.fs)
 
     def cadence(self, name: str) -> float:
-        """The usual seconds between two beats of a claim; 0 where too few were seen."""
-        rhythm = self.rhythms.get(name)
-        return rhythm.cadence / 1e9 if rhythm is not None and rhythm.due() else 0.0
+        """The usual seconds between two beats of a claim; 0 if too few were seen."""
+        history = self.beat_histories.get(name)
+        return history.cadence / 1e9 if history is not None and history.due() else 0.0
 
-    # The rolls
+    # The lists
 
     def listing(
-        self, panel: str, sort: str, test: Test | None = None, descending: bool = False
+        self,
+        panel: str,
+        sort: str,
+        test: Test | None = None,
+        descending: bool = False,
+        opened: set[str] | None = None,
+        *,
+        first: int | None = None,
+        whole: Listing | None = None,
     ) -> Listing:
-        """A roll of a panel's tasks that is kept true from now on; `close` it when it goes."""
+        """A panel's tasks, sorted and kept up to date until `close`.
+
+        With `first`, only so many tasks of the board are looked at; `fill` does the rest. `whole`
+        is the same list without a filter: what it has in order need not be sorted again.
+        """
         states = PANELS[panel].states
-        column = COLUMNS[sort]
-        value = partial(column.sort, self)
+        column = column_of(sort) or COLUMNS["id"]
+        plain = partial(column.sort, self)
 
-        def flipped(task: Task) -> Flipped:
-            return Flipped(value(task))
+        def flipped(task: Task) -> Descending:
+            return Descending(plain(task))
 
-        tasks = self._fitting(states, test)
-        roll = Roll(flipped if descending else value, tasks, moving=column.moving)
-        listing = Listing(panel, roll, sort, test)
+        value: Callable[[Task], object] = flipped if descending else plain
+        rest = Rest([])
+        if first is None or len(self.tasks) <= first:
+            tasks = self._matching(states, test)
+        elif whole is not None and not self._slot_lines and not (whole.folds and whole.folds.folds):
+            rest, tasks = Rest([], whole.sorted_tasks), []
+        else:
+            rest = Rest(list(reversed(self.tasks.values())))
+            tasks = self._matching(states, test, rest.take(first))
+        if opened is None or not states & _FOLDABLE:
+            found = SortedTasks(value, tasks, moving=column.moving)
+            listing = Listing(panel, found, sort, test, None, value, rest)
+        else:
+            folds = ListFolds(opened)
+            self._fold(folds, states, test, value)
+            lines = [task for task in tasks if not folds.is_hidden(task.name)]
+            lines += [fold.head for fold in folds.folds.values()]
+            found = SortedTasks(
+                lambda task: folds.value(task, value(task)),
+                lines,
+                moving=column.moving,
+                stored=_FOLDABLE | frozenset(_LIVE),
+            )
+            listing = Listing(panel, found, sort, test, folds, value, rest)
         self._listings.append(listing)
         return listing
 
+    def fill(self, listing: Listing, seconds: float) -> bool:
+        """Look for about `seconds` at tasks that a list was not asked about; True if none is left.
+
+        What changes in the meantime is put into the list as into any other.
+        """
+        rest, until = listing.rest, time.monotonic() + seconds
+        while rest:
+            self._fill_part(listing, rest.take(_PART))
+            if time.monotonic() > until:
+                break
+        if not rest and rest.found:
+            decided = rest.decided
+            listing.sorted_tasks.merge([task for task in rest.found if task.name not in decided])
+            rest.found = []
+        return not rest
+
+    def _fill_part(self, listing: Listing, part: list[Task]) -> None:
+        rest, tasks, sorted_tasks = listing.rest, self.tasks, listing.sorted_tasks
+        if rest.is_ordered:  # they are on the board, and in the states of the panel
+            found = self._passing(part, listing.test)
+        else:
+            part = [t for t in part if t.name in tasks and t.name not in rest.decided]
+            found = self._matching(PANELS[listing.panel].states, listing.test, part)
+        if listing.folds is not None and listing.folds.folds:
+            found = [task for task in found if not listing.folds.is_hidden(task.name)]
+        if rest.is_ordered:
+            still, found = sorted_tasks.parted(found)
+            rest.found += still
+            found = [task for task in found if task.name not in rest.decided]
+        sorted_tasks.put_many(found)
+
+    def _fold(
+        self,
+        folds: ListFolds,
+        states: frozenset[str],
+        test: Test | None,
+        value: Callable[[Task], object],
+    ) -> None:
+        """Find the folds of a list again."""
+        found = list(folds_of(self, states, test))
+        tasks = self.tasks
+        values = {f.head.name: min(value(tasks[n]) for n in f.names) for f in found}  # type: ignore[type-var]
+        folds.replace(found, values)
+
+    def refold(self, listing: Listing) -> None:
+        """Fold a list by what is stale and failed now; only lines that belong elsewhere move."""
+        folds = listing.folds
+        if folds is None:
+            return
+        old, was = dict(folds.folds), {h: folds.head_value(f.head) for h, f in folds.folds.items()}
+        self._fold(folds, PANELS[listing.panel].states, listing.test, listing.value)
+        changed = {
+            head
+            for head in old.keys() | folds.folds.keys()
+            if head not in old
+            or head not in folds.folds
+            or was[head] != folds.head_value(folds.folds[head].head)
+        }
+        moved = set[str]()
+        for head in old.keys() | folds.folds.keys():
+            before = set(old[head].names) if head in old else set[str]()
+            after = set(folds.folds[head].names) if head in folds.folds else set[str]()
+            moved |= before ^ after
+            if head in changed and head in folds.opened:
+                moved |= before | after
+        for head in changed:
+            if head in folds.folds:
+                listing.sorted_tasks.put(folds.folds[head].head)
+            else:
+                listing.sorted_tasks.drop(old[head].head)
+        for name in moved:
+            task = self.tasks.get(name)
+            if task is None:
+                continue
+            if self._belongs(listing, task):
+                listing.sorted_tasks.put(task)
+            else:
+                listing.sorted_tasks.drop(task)
+
+    def turn_fold(self, listing: Listing, fold: Fold) -> None:
+        """Open a closed fold, or close an open one."""
+        assert listing.folds is not None
+        members = [task for name in fold.names if (task := self.tasks.get(name)) is not None]
+        if fold.head.name in listing.folds.opened:
+            listing.folds.opened.discard(fold.head.name)
+            listing.sorted_tasks.force((), members)
+        else:
+            listing.folds.opened.add(fold.head.name)
+            listing.sorted_tasks.force(members, ())
+
+    def live_on(self, host: str) -> int:
+        """The number of claims on a host that are not stale."""
+        stale = (self.holders.get(name) for name in self.stale)
+        return self._hosts[host] - sum(one is not None and one.host == host for one in stale)
+
     def close(self, listing: Listing) -> None:
-        """Nobody shows it any more."""
+        """Stop updating a list."""
         self._listings = [kept for kept in self._listings if kept is not listing]
 
-    def _fitting(self, states: frozenset[str], test: Test | None) -> list[Task]:
+    def _matching(
+        self, states: frozenset[str], test: Test | None, among: Iterable[Task] | None = None
+    ) -> list[Task]:
         if not any(self.counts[state] for state in (*states, *(_LIVE if self.stale else ()))):
-            return []  # or the reader's first listing is still going on
-        tasks: Iterable[Task] = list(self.tasks.values())
+            return []
+        tasks = self.tasks.values() if among is None else among
         if self.stale:
             found = [t for t in tasks if self.state_of(t) in states]
         else:
             found = [t for t in tasks if t.state in states]
-        now = self.now
-        return found if test is None else [t for t in found if test(self.entry(t, now))]
+        return self._passing(found, test)
 
-    def _wanted(self, listing: Listing, task: Task) -> bool:
+    def _passing(self, tasks: list[Task], test: Test | None) -> list[Task]:
+        """Those of the tasks that a list with this filter has lines for."""
+        if test is None:
+            return [t for t in tasks if not self._is_folded(t)] if self._slot_lines else tasks
+        found = self._candidates(tasks, test)
+        if isinstance(test, FilterTerms) and test.in_name:
+            return found
+        now = self.now
+        return [t for t in found if test(self.entry(t, now))]
+
+    def _candidates(self, tasks: list[Task], test: Test) -> list[Task]:
+        """The tasks that can match; no row is made of the others, as there may be 100,000."""
+        if not isinstance(test, FilterTerms):
+            return tasks
+        found = test.may_match(tasks)
+        if test.may_match_unheld:
+            return found
+        reasons = self.reasons
+        return [t for t in found if t.claim or t.state in _HOLDABLE or t.id in reasons]
+
+    def _belongs(self, listing: Listing, task: Task) -> bool:
         if self.state_of(task) not in PANELS[listing.panel].states:
             return False
-        return listing.test is None or listing.test(self.entry(task))
+        if listing.folds is not None and listing.folds.is_hidden(task.name):
+            return False
+        if listing.test is None and self._is_folded(task):
+            return False
+        test = listing.test
+        if isinstance(test, FilterTerms) and test.in_name:
+            return bool(test.may_match((task,)))
+        return test is None or test(self.entry(task))
 
-    def _place(self, task: Task) -> None:
-        """Let a task stand in every roll where it belongs now."""
+    def _is_folded(self, task: Task) -> bool:
+        """Whether the line of another slot stands for this one; a stale one has its own line."""
+        return task.name not in self.stale and self._slot_lines.is_folded(task)
+
+    def _update_lists(self, task: Task) -> None:
+        """Insert, move or remove a task in every list."""
         for listing in self._listings:
+            if listing.rest:
+                listing.rest.decided.add(task.name)
             if not listing.may_list(task):
                 continue
-            if self._wanted(listing, task):
-                listing.roll.put(task)
+            if self._belongs(listing, task):
+                listing.sorted_tasks.put(task)
             else:
-                listing.roll.drop(task)
+                listing.sorted_tasks.drop(task)
 
-    # What the reader tells
+    # What the watch reports
 
-    def apply(self, seen: Seen) -> bool:
-        """Take over what was found; whether any roll has to be made anew."""
-        if seen.now is not None:
-            self._sample, self.exact = seen.now, seen.exact
-            if seen.exact:
-                self.brake.sampled(seen.now.fs, seen.now.boot, seen.probe, time.monotonic())
-        self.brake.probed(seen.probe, time.monotonic())
-        was_whole, self.whole = self.whole, seen.whole
-        self.strangers = seen.strangers
-        self._waited.went(seen.went, self.since)
-        since = {**self._waited.corrected(seen.since), **self._waited.came(seen.came)}.items()
-        aged = {n: at for n, at in since if n in self.tasks and self.since.get(n) != at}
+    def apply(self, delta: Delta) -> None:
+        """Apply one delta of the watch."""
+        self._note_workers()
+        if delta.now is not None:
+            self._sample, self.exact = delta.now, delta.exact
+            if delta.exact:
+                self.brake.note_clock(delta.now.fs, delta.now.boot, delta.probe, time.monotonic())
+        self.brake.note_probe(delta.probe, time.monotonic())
+        was_complete, self.complete = self.complete, delta.complete
+        self.strangers = delta.strangers
+        if delta.pauses is not None:
+            self.pauses = delta.pauses
+        for task in delta.removed:
+            self.tasks.pop(task.name, None)
+            self._later.pop(task.name, None)
+        self.tasks.update([(task.name, task) for task in delta.added])
+        self.asked.update([(task.name, task) for task in delta.added if task.state == "asked"])
+        self.questions.update(delta.questions)
+        slots = self._slot_lines.apply(delta.removed, delta.added, self.tasks)
+        self._wait_times.went(delta.removed, self.since)
+        waiting = self._wait_times.corrected(delta.since) | self._wait_times.came(delta.added)
+        aged = {n: at for n, at in waiting.items() if n in self.tasks and self.since.get(n) != at}
         self.since.update(aged)
         for name, at in aged.items():
             self.oldest.note(name, at)
-        for name, facts in seen.facts.items():
+        self.noted = self.noted or any(holder.noted for holder in delta.holders.values())
+        for name, holder in delta.holders.items():
             if name in self.tasks:
-                self.facts[name] = facts
-                self.rhythms[name] = self.rhythms.get(name, _NEW).heard(facts.beat)
-        fell = [name for name, verdict in seen.stale.items() if self._judge(name, verdict)]
-        if fell and self._told:
-            self._fell_silent(fell)
-        self.counts.update(map(_state, seen.came))
-        self.counts.subtract(map(_state, seen.went))
-        anew = len(seen.came) + len(seen.went) > _MANY or not self._told
-        self._told = True
-        self._move(seen, aged, rolls=not anew, flash=was_whole)
-        self.failing.update({t.name: t for t in seen.came if t.attempts and t.state != "done"})
-        if seen.rates is not None:  # another board, perhaps: what was told of the last is over
+                self._note_host(self.holders.get(name), holder)
+                self.holders[name] = holder
+                history = self.beat_histories.get(name, _NEW)
+                history = self.beat_histories[name] = history.with_beat(holder.beat)
+                self._late.note(name, history.due())
+        found = [n for n, verdict in delta.stale.items() if self._set_verdict(n, verdict)]
+        if found and self._opened:
+            self._became_stale(found)
+        self._opened = self._opened or delta.complete
+        self.counts.update(map(_state, delta.added))
+        self.counts.subtract(map(_state, delta.removed))
+        self._update_all_lists(delta, aged, mark=was_complete)
+        for slot in slots:
+            self._update_lists(slot)
+        self._later.update({t.name: t for t in delta.added if t.not_before})
+        self.causes_version += any(t.state == "failed" for t in (*delta.added, *delta.removed))
+        self.failing.update({t.name: t for t in delta.added if t.attempts and t.state != "done"})
+        if delta.rates is not None:  # this may be another board: forget the events of the last one
             self.feed.clear()
             self._intents.clear()
-        for event in seen.events:
+        known = set(self.late_holders.back)
+        for event in delta.events:
             self.note(event)
-        self.rates = seen.rates or self.rates
-        for stem in seen.ghosts:
-            self.aftermath.heard(stem, self.now.fs / 1e9, self.held())
-        return anew
-
-    def silent(self) -> int:
-        """How many stale claims expired so lately that they count in the rates."""
-        stale = [facts for name in self.stale if (facts := self.facts.get(name)) is not None]
-        return silent(stale, self.now.fs)
+        if delta.rates is not None:  # these rates already count the events above
+            self.rates = delta.rates.copy()
+            self.late_holders.drop_ended(self.now.fs / 1e9, known)
+        for stem in delta.late_beats:
+            self.late_holders.note_beat(stem, self.now.fs / 1e9, self.held())
+        if delta.waiters is not None:
+            self.waiters = delta.waiters
+        self._note_workers()
 
     def held(self) -> Iterable[Task]:
-        """What is held now."""
-        return (facts.task for facts in self.facts.values())
+        """Every claimed task and held lock."""
+        return (holder.task for holder in self.holders.values())
 
-    def _judge(self, name: str, verdict: Verdict | None) -> bool:
-        """Take over what was found of a claim; whether it became stale just now."""
-        was = self.stale.pop(name, None) is not None
+    def _note_host(self, before: Holder | None, now: Holder | None) -> None:
+        """Count the claims of each host."""
+        if before is not None:
+            self._hosts[before.host] -= 1
+            if not self._hosts[before.host]:
+                del self._hosts[before.host]
+        if now is not None:
+            self._hosts[now.host] += 1
+
+    def _set_verdict(self, name: str, verdict: Verdict | None) -> bool:
+        """Apply the verdict on a claim; True if it was not stale before."""
+        before = self.stale.pop(name, None)
+        was = before is not None
+        self.causes_version += before != verdict
         if verdict is not None:
             self.stale[name] = verdict
         if name.endswith(".held"):
             self._stale_locks += (verdict is not None) - was
         return verdict is not None and not was
 
-    def _fell_silent(self, names: Iterable[str]) -> None:
+    def _became_stale(self, names: Iterable[str]) -> None:
         found = [claim for claim in held(self, names=names) if claim.host]
         live = sum(self.counts[state] for state in _LIVE)
-        self.brake.fell_silent(map(silence, found), live, time.monotonic())
+        self.brake.note_stale(map(missed_beat, found), live, time.monotonic())
 
-    def _move(self, seen: Seen, aged: Iterable[str], *, rolls: bool, flash: bool) -> None:
-        until = time.monotonic() + _FLASH
-        for task in seen.went:
-            if rolls:
-                for listing in self._listings:
-                    if listing.may_list(task):
-                        listing.roll.drop(task)
+    def _update_all_lists(self, delta: Delta, aged: Iterable[str], *, mark: bool) -> None:
+        """Apply a delta to every list."""
+        for task in delta.removed:
+            for listing in self._listings:
+                if listing.rest:
+                    listing.rest.decided.add(task.name)
+                if listing.may_list(task):
+                    listing.sorted_tasks.drop(task)
             self._forget(task)
-        if not rolls:
-            return
-        for task in seen.came:
-            if flash:
-                self._flashes[task.name] = until
-            self._place(task)
-        placed = {task.name for task in seen.came}
-        for name in {*seen.facts, *seen.stale, *aged} - placed:
+        if len(delta.added) > _MANY:
+            self._insert_many(delta.added)
+        else:
+            for task in delta.added:
+                if mark and not delta.more:
+                    _remember(self._changed, task.name, None)
+                self._update_lists(task)
+        placed = {task.name for task in delta.added}
+        for name in {*delta.holders, *delta.stale, *aged} - placed:
             task_now = self.tasks.get(name)
             if task_now is not None:
-                self._place(task_now)
+                self._update_lists(task_now)
+
+    def _insert_many(self, came: Iterable[Task]) -> None:
+        """Insert names that are new on the board into every list where they belong."""
+        now, in_state = self.now, dict[str, list[Task]]()
+        for task in came:
+            in_state.setdefault(self.state_of(task), []).append(task)
+        for listing in self._listings:
+            if listing.rest:
+                listing.rest.decided.update(task.name for task in came)
+            states, test = PANELS[listing.panel].states, listing.test
+            found = [task for state in in_state.keys() & states for task in in_state[state]]
+            if test is not None:
+                if isinstance(test, FilterTerms):
+                    found = test.may_match(found)
+                if not (isinstance(test, FilterTerms) and test.in_name):
+                    found = [task for task in found if test(self.entry(task, now))]
+            elif self._slot_lines:
+                found = [task for task in found if not self._is_folded(task)]
+            if listing.folds is not None:
+                found = [task for task in found if not listing.folds.is_hidden(task.name)]
+            listing.sorted_tasks.put_many(found)
 
     def _forget(self, task: Task) -> None:
         name = task.name
         if name not in self.tasks:
+            self._changed.pop(name, None)
+            self._took.pop(name, None)
             self.since.pop(name, None)
             self.failing.pop(name, None)
+            if self.asked.pop(name, None) is not None:
+                self.questions.pop(name, None)
             if task.live:
-                self._keep(name, self.facts.pop(name, None))
-                self.rhythms.pop(name, None)
-                self._judge(name, None)
+                holder = self.holders.pop(name, None)
+                self._note_host(holder, None)
+                self._keep(name, holder)
+                self.beat_histories.pop(name, None)
+                self._late.drop(name)
+                self._set_verdict(name, None)
 
-    def _keep(self, name: str, facts: Facts | None) -> None:
-        """Remember a claim that is over until the journal has told how it ended."""
-        if facts is not None:
-            self._over[name] = facts
-            while len(self._over) > _OVER:
-                del self._over[next(iter(self._over))]
+    def _keep(self, name: str, holder: Holder | None) -> None:
+        """Remember an ended claim until the log reports how it ended."""
+        if holder is not None:
+            self._ended_claims[name] = holder
+            while len(self._ended_claims) > _KEPT_CLAIMS:
+                del self._ended_claims[next(iter(self._ended_claims))]
 
     def note(self, event: Event) -> None:
-        """Something that happened, by the journal or as it was seen."""
-        if event.verb == INTENT:  # told once it is clear that no outcome follows
+        """Apply one event, from the log or as the watch saw it."""
+        if event.verb == INTENT:  # shown only if no outcome follows
             self._intents[event.src, event.by] = event
             return
         if event.verb != REFUSED:
             self._intents.pop((event.src, event.by), None)
         self.feed.appendleft(event)
         self.rates.note(event.verb, event.at)
-        self._begin_earlier(event.dst, self._waited.heard(event, self.since))
-        known = self.facts.get(event.src) or self._over.get(event.src)
-        self.aftermath.note(event, known, self.held())
-        if event.verb in ("fail", "park", "reap") and event.reason:
-            while len(self.reasons) >= _REASONS:
-                del self.reasons[next(iter(self.reasons))]
-            self.reasons[event.id] = event.reason
+        self.rates.note_move(event.verb, event.src, event.dst, event.at)
+        self.durations.note(event)
+        if event.verb in ("claim", "done", "fail"):
+            self._worker_seen = max(self._worker_seen, event.at)
+        if event.verb in ("done", "fail"):
+            self.rates.note_end(event.verb, event.by, event.at)
+        self._correct_wait(event.dst, self._wait_times.note(event, self.since))
+        self._note_end(event)
+        known = self.holders.get(event.src) or self._ended_claims.get(event.src)
+        self.late_holders.note(event, known, self.held())
+        if event.verb in FAILURES or (event.verb == "done" and event.id in self.reasons):
+            self._note_reason(event, known)
 
-    def _begin_earlier(self, name: str, at: int | None) -> None:
-        """A task that waits for longer than its name does."""
+    def _note_end(self, event: Event) -> None:
+        """Remember when a task ended and how long its claim took; lists show the newest first."""
+        if event.verb in _STARTS:
+            _remember(self._claimed_at, event.dst, event.at)
+            return
+        start = self._claimed_at.pop(event.src, None)
+        task = self.tasks.get(event.dst)
+        if task is None or task.state not in _ENDED:
+            return
+        if event.verb == "done" and start is not None:
+            self._took[event.dst] = max(0.0, event.at - start)
+        if event.dst not in self.since:
+            self.since[event.dst] = int(event.at * 1e9)
+            self._update_lists(task)
+
+    def _note_reason(self, event: Event, holder: Holder | None) -> None:
+        """Replace the reason of an id, also by none: the earlier one belongs to another failure."""
+        self.causes_version += 1
+        self.reasons.pop(event.id, None)
+        self.failures.pop(event.id, None)
+        reason = event.reason or ("parked" if event.verb == "park" else "")
+        if reason and event.verb != "done":
+            while len(self.reasons) >= _REASONS:
+                oldest = next(iter(self.reasons))
+                del self.reasons[oldest]
+                self.failures.pop(oldest, None)
+            self.reasons[event.id] = reason
+            before = event.before
+            host = holder.host if holder is not None else ""
+            owner = before.owner if before is not None else ""
+            self.failures[event.id] = LastFailure(event.at, host, owner)
+
+    def _correct_wait(self, name: str, at: int | None) -> None:
+        """Correct the waiting time of a task that waits for longer than its name exists."""
         task = self.tasks.get(name)
         if at is not None and task is not None and at < self.since.get(name, at + 1):
             self.since[name] = at
             self.oldest.note(name, at)
-            self._place(task)
+            self._update_lists(task)
 
-    def tell_crashes(self) -> None:
-        """Tell of acts that were begun and of which no outcome came."""
-        before = self.now.fs / 1e9 - _AT_IT
+    def report_unfinished_acts(self) -> None:
+        """Add acts to the feed that began and have no outcome."""
+        before = self.now.fs / 1e9 - _INTENT_PATIENCE
         for key, event in list(self._intents.items()):
             if event.at < before:
                 del self._intents[key]
                 self.feed.appendleft(event)
 
-    def fade(self) -> bool:
-        """End the flashes that are over; whether there were any."""
-        now = time.monotonic()
-        over = [name for name, until in self._flashes.items() if until <= now]
-        for name in over:
-            del self._flashes[name]
-        return bool(over)
+    def tick(self) -> None:
+        """Note the claims whose beat has become overdue: they are sorted as late from now on."""
+        for name in self._late.overdue(self.now.fs):
+            task = self.tasks.get(name)
+            if task is not None:
+                self._update_lists(task)
+
+    def seen(self) -> bool:
+        """Forget what has changed, because the operator pressed a key; True if anything had."""
+        had, self._changed = bool(self._changed), {}
+        return had
+
+
+def _order(model: BoardModel, task: Task) -> int:
+    """The claim whose lease expired first, or the task that failed last, in front."""
+    holder = model.holders.get(task.name)
+    if holder is None:
+        return -model.since.get(task.name, 0)
+    return holder.beat + int(holder.ttl * 1e9)
+
+
+def _boottime() -> int:
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+def _remember(kept: dict[str, Kept], name: str, value: Kept) -> None:
+    """Keep a value by name; the oldest of too many go."""
+    kept.pop(name, None)
+    kept[name] = value
+    while len(kept) > _MOST_CHANGED:
+        del kept[next(iter(kept))]
 
 
 _LIVE = ("claimed", "held")
+_HOLDABLE = (*_LIVE, "asked")
+"""The states in which a row can have an owner although the name has none."""
+_ENDED = ("done", "failed")
+_FOLDABLE = frozenset(("stale", "failed"))
+_STARTS = ("claim", "resume")
 _state = attrgetter("state")
-_NEW = Rhythm()
+_NEW = BeatHistory()

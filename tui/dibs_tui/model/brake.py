@@ -1,6 +1,7 @@
-"""Fleet death or disk death? When many fall silent together, the storage is the suspect.
+"""Locks bulk acts while the storage or the clock looks faulty.
 
-While it is, acts on many claims are locked: workers that cannot beat are not dead.
+When many claims on several hosts stop beating together, the storage is a likelier cause than the
+workers. Workers that cannot beat are not dead, so their claims must not be released in bulk.
 """
 
 from __future__ import annotations
@@ -9,71 +10,76 @@ from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from dibs_tui.ages import clock, short
-from dibs_tui.model.causes import Silence, beyond_one_host, together
+from dibs_tui.model.causes import MissedBeat, beyond_one_host, simultaneous
+from dibs_tui.text.ages import clock, short
 
 if TYPE_CHECKING:
-    from dibs_tui.model.seen import Status
+    from dibs.model.health import Health
 
-_LEAST = 4
-_PART = 0.2
+_MIN_CLAIMS = 4
+_MIN_SHARE = 0.2
 _SLOW = 1.0
 _QUICK = 0.5
-"""Seconds that a touch may take and still tell the two clocks apart."""
+"""A probe that takes longer than these seconds does not show whether the clock jumped."""
 _JUMP = 2.0
 _STALL = 4.0
 HEALTHY = 60.0
-"""Seconds without a sign of trouble after which acts on many are let through again."""
+"""Seconds without a sign of trouble after which bulk acts are unlocked."""
 
 
 class Brake:
-    """Gathers the signs, and says why acts on many are locked."""
+    """Collects signs of a storage or clock fault, and says why bulk acts are locked."""
 
     def __init__(self) -> None:
-        self._silences: deque[tuple[float, Silence]] = deque(maxlen=5000)
+        self._missed: deque[tuple[float, MissedBeat]] = deque(maxlen=5000)
         self._suspect_at = -HEALTHY
         self._why = ""
         self._unlocked = False
         self._clock: tuple[int, int] | None = None
+        self._away = 0.0
+        """Since when the board is unavailable; 0 if it is not."""
+        self._trouble = ""
 
-    def fell_silent(self, silences: Iterable[Silence], live: int, at: float) -> None:
-        """These claims became stale just now, while so many are held in all."""
-        new = set(silences)
-        self._silences.extend((at, silence) for silence in new)
-        while self._silences and self._silences[0][0] < at - HEALTHY:
-            self._silences.popleft()
-        for group in together(silence for _, silence in self._silences):
-            hosts = {silence.host for silence in group}
-            many = len(group) >= max(_LEAST, _PART * live) and beyond_one_host(group)
+    def note_stale(self, missed: Iterable[MissedBeat], live: int, at: float) -> None:
+        """Note claims that just became stale; `live` is the number of all live claims."""
+        new = set(missed)
+        self._missed.extend((at, one) for one in new)
+        while self._missed and self._missed[0][0] < at - HEALTHY:
+            self._missed.popleft()
+        for group in simultaneous(one for _, one in self._missed):
+            hosts = {one.host for one in group}
+            many = len(group) >= max(_MIN_CLAIMS, _MIN_SHARE * live) and beyond_one_host(group)
             if many and not new.isdisjoint(group):
                 self._suspect(
                     at,
-                    f"{len(group):,} claims on {len(hosts):,} hosts fell silent at "
-                    f"{clock(max(silence.beat for silence in group))}, within one beat: "
-                    "the storage or the clock is the suspect, not the workers",
+                    f"{len(group):,} claims on {len(hosts):,} hosts stopped beating at "
+                    f"{clock(max(one.beat for one in group))}, within one heartbeat: "
+                    "suspect the storage or the clock, not the workers",
                 )
 
-    def probed(self, seconds: float, at: float) -> None:
-        """The board's own touch of the probe took so long."""
+    def note_probe(self, seconds: float, at: float) -> None:
+        """Note how long the last write to the board's probe file took."""
         if seconds > _SLOW:
-            self._suspect(at, f"the storage is slow: a touch took {seconds:.1f} s")
+            self._suspect(at, f"the storage is slow: a test write took {seconds:.1f} s")
 
-    def touching(self, since: float, at: float) -> None:
-        """Since when a touch of the probe has had no answer; 0 while none is under way."""
-        if since and at - since > _SLOW:
-            self._suspect(at, f"the storage stalls: a touch has no answer for {short(at - since)}")
+    def note_health(self, health: Health, at: float) -> None:
+        """Note the health of the watch on a board that was seen in full before."""
+        if health.touching and at - health.touching > _SLOW:
+            waited = short(at - health.touching)
+            self._suspect(at, f"the storage is stalled: no answer to a test write for {waited}")
+        waiting = at - health.busy if health.busy else 0.0
+        if waiting > _STALL:
+            self._suspect(at, f"the storage stalled: no answer for {short(waiting)}")
+        elif health.trouble:
+            self._away, self._trouble = self._away or at, str(health.trouble)
+            self._suspect(at, f"the board is unavailable: {health.trouble}")
+        elif self._away:
+            gone, self._away = short(at - self._away), 0.0
+            self._why = f"the board was unavailable for {gone}: {self._trouble}"
 
-    def fared(self, status: Status, at: float) -> None:
-        """How the reader of a board that was seen whole fares."""
-        waited = at - status.busy if status.busy else 0.0
-        if waited > _STALL:
-            self._suspect(at, f"the storage stalled: no answer for {short(waited)}")
-        elif status.trouble:
-            self._suspect(at, f"the storage was lost: it was {status.trouble}")
-
-    def sampled(self, fs: int, boot: int, took: float, at: float) -> None:
-        """The board's clock was read beside the boot-time clock, by a touch that took so long."""
-        if took > _QUICK:  # the answer's delay would look like a jump
+    def note_clock(self, fs: int, boot: int, took: float, at: float) -> None:
+        """Note a reading of the board's clock and of the boot-time clock, and how long it took."""
+        if took > _QUICK:  # the delay of the answer would look like a jump
             return
         if self._clock is not None:
             drift = ((fs - self._clock[0]) - (boot - self._clock[1])) / 1e9
@@ -82,13 +88,17 @@ class Brake:
         self._clock = (fs, boot)
 
     def why(self, at: float) -> str:
-        """Why acts on many are locked; empty while they are not."""
+        """Why bulk acts are locked; empty while they are not."""
         if at - self._suspect_at > HEALTHY:
             self._why, self._unlocked = "", False
         return "" if self._unlocked else self._why
 
+    def left(self, at: float) -> float:
+        """Seconds until bulk acts are unlocked, if no sign of trouble follows."""
+        return max(0.0, self._suspect_at + HEALTHY - at)
+
     def unlock(self) -> None:
-        """Let acts on many through although the storage is a suspect."""
+        """Allow bulk acts although the storage is suspect."""
         self._unlocked = True
 
     def _suspect(self, at: float, why: str) -> None:

@@ -1,4 +1,4 @@
-"""Why claims are silent: many of one moment, of one host or of one owner have one cause."""
+"""What stale claims have in common: they stopped together, or share a host or an owner."""
 
 from __future__ import annotations
 
@@ -8,119 +8,127 @@ from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
-from dibs_tui.ages import clock, counted, short
-from dibs_tui.model.owners import Held, terms
+from dibs import Verdict
+from dibs_tui.model.owners import HeldClaim, terms
+from dibs_tui.text.ages import clock, counted, short
 
 if TYPE_CHECKING:
-    from dibs_tui.model.board import BoardModel
+    from dibs_tui.model.known_board import KnownBoard
 
 MANY = 3
-"""From so many claims on, their common silence has a common cause."""
+"""The number of stale claims from which a common cause is assumed."""
 MOMENT = "moment="
-"""How a word for the claims of one moment begins: no filter term could tell them from others."""
+"""The beginning of a filter word for claims that stopped together, which no term describes."""
 _SECOND = 1_000_000_000
-_LEAST = 2 * _SECOND
+_MIN_PERIOD = 2 * _SECOND
 _STRAY = 2
-"""From so many claims on other hosts on, it is no single host that stopped."""
-_PART = 3
-"""A worker of dibs beats so often within its ttl."""
+"""The number of claims on other hosts from which more than one host is affected."""
+_BEATS_PER_TTL = 3
+"""How often a dibs worker beats within its ttl."""
 
 
-class Silence(NamedTuple):
-    """A claim that fell silent at some time within one beat period after it was last heard."""
+class MissedBeat(NamedTuple):
+    """A stale claim: it stopped at some time between its last beat and the next one due."""
 
     beat: int
-    """When it was last heard of, in nanoseconds of the board's clock."""
-    until: int
-    """When it would have been heard of again."""
+    """The time of its last beat, in nanoseconds of the board's clock."""
+    due: int
+    """When the next beat was due."""
     host: str
     name: str
     """The exact name."""
 
 
 class Cause(NamedTuple):
-    """One thing that many claims are silent for."""
+    """What many stale claims have in common."""
 
     key: str
     what: str
-    """The host, the owner, or how many hosts; not cleaned."""
+    """The host, the owner, or the number of hosts; not cleaned."""
     word: str
     reason: str
-    """When, how many, how long, and by what evidence; not cleaned."""
+    """Since when, how many, how long, and with what evidence; not cleaned."""
     terms: str
-    """The filter that shows them, or a word of `MOMENT` for exactly these."""
+    """The filter that shows them, or a `MOMENT` word for exactly these claims."""
     claims: tuple[str, ...]
-    """Their exact names."""
+    """The exact names."""
 
 
-def silence(claim: Held) -> Silence:
-    """Between which two times it fell silent."""
-    facts = claim.facts
-    period = max(_LEAST, int(claim.cadence or facts.ttl * _SECOND / _PART))
-    return Silence(facts.beat, facts.beat + period, claim.host, facts.task.name)
+def missed_beat(claim: HeldClaim) -> MissedBeat:
+    """The two times between which a stale claim stopped."""
+    holder = claim.holder
+    period = max(_MIN_PERIOD, int(claim.cadence or holder.ttl * _SECOND / _BEATS_PER_TTL))
+    return MissedBeat(holder.beat, holder.beat + period, claim.host, holder.task.name)
 
 
-def together(silences: Iterable[Silence]) -> Iterator[list[Silence]]:
-    """Those that can have fallen silent at one and the same time, a group for each such time."""
-    found = sorted(silences)
-    firsts = list(accumulate((silence.until for silence in reversed(found)), min))[::-1]
+def simultaneous(missed: Iterable[MissedBeat]) -> Iterator[list[MissedBeat]]:
+    """Groups of claims that may have stopped at the same moment."""
+    found = sorted(missed)
+    first_due = list(accumulate((one.due for one in reversed(found)), min))[::-1]
     start = 0
     while start < len(found):
-        end = bisect_right(found, firsts[start], lo=start, key=lambda silence: silence.beat)
+        end = bisect_right(found, first_due[start], lo=start, key=lambda one: one.beat)
         yield found[start:end]
         start = end
 
 
-def beyond_one_host(group: Iterable[Silence]) -> bool:
-    """Whether it is more than one host that stopped, with a stray claim or two elsewhere."""
-    hosts = Counter(silence.host for silence in group)
+def beyond_one_host(group: Iterable[MissedBeat]) -> bool:
+    """Whether more than one host stopped, not counting a single stray claim elsewhere."""
+    hosts = Counter(one.host for one in group)
     return hosts.total() - max(hosts.values(), default=0) >= _STRAY
 
 
-def causes(model: BoardModel, claims: Iterable[Held]) -> Iterator[Cause]:
-    """What many of the silent claims have in common; a claim may have a moment and a host."""
+def causes(model: KnownBoard, claims: Iterable[HeldClaim]) -> Iterator[Cause]:
+    """The causes that many stale claims share; a claim may count for a moment and a host."""
     held = list(claims)
     alive = Counter(claim.host for claim in held if not claim.stale)
-    stale = {claim.facts.task.name: claim for claim in held if claim.stale}
+    stale = {claim.holder.task.name: claim for claim in held if claim.stale}
     yield from _moments(model, stale)
-    hosts: dict[str, list[Held]] = {}
-    owners: dict[str, list[Held]] = {}
+    hosts: dict[str, list[HeldClaim]] = {}
+    owners: dict[str, list[HeldClaim]] = {}
     for claim in stale.values():
         hosts.setdefault(claim.host, []).append(claim)
     for host, part in hosts.items():
         if host and len(part) >= MANY:
-            word = "silent" if alive[host] else "stopped"
+            # A process is seen to be dead only on the host of this dashboard, which is running.
+            dead = sum(model.stale[claim.holder.task.name] is Verdict.DEAD for claim in part)
+            word = "stale" if alive[host] or dead else "all stale"
+            word = "exited" if dead == len(part) else word
             yield _cause(model, "host", host, word, part, beating=alive[host])
         else:
             for claim in part:
                 owners.setdefault(claim.owner, []).append(claim)
     for owner, part in owners.items():
         if owner and len(part) >= MANY:
-            yield _cause(model, "owner", owner, "silent", part)
+            yield _cause(model, "owner", owner, "stale", part)
 
 
-def _moments(model: BoardModel, stale: dict[str, Held]) -> Iterator[Cause]:
-    for group in together(silence(claim) for claim in stale.values()):
+def _moments(model: KnownBoard, stale: dict[str, HeldClaim]) -> Iterator[Cause]:
+    for group in simultaneous(missed_beat(claim) for claim in stale.values()):
         hosts = sorted({one.host for one in group})
         if len(group) >= MANY and beyond_one_host(group):
             part = [stale[one.name] for one in group]
-            found = _cause(model, "moment", f"{len(hosts):,} hosts", "together", part)
-            told = ", ".join(host or "—" for host in hosts[:3])
+            found = _cause(model, "moment", f"{len(hosts):,} hosts", "same time", part)
+            names = ", ".join(host or "—" for host in hosts[:3])
             more = f" and {len(hosts) - 3:,} more" if len(hosts) > 3 else ""
             key = f"moment/{group[0].beat}"
             word = f"{MOMENT}{clock(max(one.beat for one in group))}"
-            yield found._replace(key=key, terms=word, reason=f"{found.reason}: {told}{more}")
+            yield found._replace(key=key, terms=word, reason=f"{found.reason}: {names}{more}")
 
 
 def _cause(
-    model: BoardModel, kind: str, what: str, word: str, part: list[Held], *, beating: int = 0
+    model: KnownBoard, kind: str, what: str, word: str, part: list[HeldClaim], *, beating: int = 0
 ) -> Cause:
-    names = tuple(claim.facts.task.name for claim in part)
-    beats = [claim.facts.beat for claim in part]
+    names = tuple(claim.holder.task.name for claim in part)
+    beats = [claim.holder.beat for claim in part]
     age = short((model.now.fs - min(beats)) / _SECOND)
     verdicts = Counter(model.stale[name].upper() for name in names)
-    told = ", ".join(v if n == len(names) else f"{n:,} {v}" for v, n in verdicts.most_common())
+    evidence = ", ".join(v if n == len(names) else f"{n:,} {v}" for v, n in verdicts.most_common())
     others = f", {counted(beating, 'other')} still beat" if beating > 1 else ""
     others = ", 1 other still beats" if beating == 1 else others
-    reason = f"{clock(max(beats))} · {counted(len(names), 'claim')} · oldest {age} · {told}{others}"
+    exited = set(verdicts) == {Verdict.DEAD.upper()}
+    count = f"{len(names):,} processes exited" if exited else counted(len(names), "claim")
+    count = f"all {len(names):,} claims stopped beating" if word == "all stale" else count
+    since = clock(max(beats))
+    reason = f"{evidence} · {count} · oldest {age} · since {since}{others}"
     return Cause(f"{kind}/{what}", what, word, reason, terms(kind, what), names)

@@ -1,59 +1,97 @@
-"""The panels: which tasks each gathers, and what it shows of them unless told otherwise."""
+"""The panels: the states that each lists, its default columns and its default order."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 
-class Panel(NamedTuple):
-    """One table of the board."""
+class PanelSpec(NamedTuple):
+    """One table of the board screen."""
 
     title: str
     states: frozenset[str]
     columns: tuple[str, ...]
     sort: str
     empty: str
-    """What it says when there is nothing in it."""
+    """The text of an empty table."""
+    grid: tuple[str, ...]
+    """The columns beside other panels."""
+    glyph: str
+    """The state whose glyph stands before the title; empty for none."""
 
 
-def _panel(title: str, states: str, columns: str, sort: str, empty: str) -> Panel:
-    return Panel(title, frozenset(states.split()), tuple(columns.split()), sort, empty)
+def _panel(
+    title: str, states: str, columns: str, sort: str, empty: str, *, grid: str = "", glyph: str = ""
+) -> PanelSpec:
+    return PanelSpec(
+        title,
+        frozenset(states.split()),
+        tuple(columns.split()),
+        sort,
+        empty,
+        tuple((grid or columns).split()),
+        glyph,
+    )
 
 
 PANELS = {
     "all": _panel(
         "all",
-        "available claimed held stale failed free",
-        "state id owner held left tries metadata",
+        "asked available claimed held later stale failed free",
+        "id owner state time note",
         "state",
-        "nothing here yet: `dibs add ID` puts a task on the board",
+        "no tasks yet: add one with `dibs add ID`",
     ),
     "available": _panel(
-        "available", "available", "id priority waiting tries", "priority", "nothing waits"
+        "available",
+        "available later",
+        "id priority waiting tries",
+        "priority",
+        "no available tasks",
+        glyph="available",
     ),
     "claimed": _panel(
         "claimed",
         "claimed held",
-        "state id owner host held beat left fence tries metadata",
+        "id owner host lease left held beat fence note progress",
         "held",
-        "nobody works on anything",
+        "no claimed tasks",
+        glyph="claimed",
     ),
     "stale": _panel(
         "stale",
         "stale",
-        "id owner host evidence past held fence tries metadata",
+        "id owner host evidence past held beat fence note progress",
         "past",
-        "no claim is silent past its lease",
+        "no stale claims",
+        glyph="stale",
     ),
     "failed": _panel(
-        "failed", "failed", "id tries ended owner reason fence", "ended", "nothing has failed"
+        "failed",
+        "failed",
+        "id owner ended tries fence reason",
+        "ended",
+        "no failed tasks",
+        grid="id ended reason",
+        glyph="failed",
     ),
-    "done": _panel("done", "done", "id owner ended fence tries", "id", "nothing is done yet"),
+    "done": _panel(
+        "done",
+        "done",
+        "id ended fence tries by",
+        "ended",
+        "no done tasks",
+        grid="id ended by",
+        glyph="done",
+    ),
     "locks": _panel(
         "locks",
         "held free",
-        "state id owner host held beat left fence metadata",
+        "id owner host lease left held beat fence note",
         "state",
-        "no locks: `dibs acquire NAME` makes one",
+        "no locks yet: acquire one with `dibs acquire NAME`",
+        glyph="held",
     ),
 }
+NUMBERS = {panel: str(number) for number, panel in enumerate(PANELS, 1)}
+"""The key of each panel."""

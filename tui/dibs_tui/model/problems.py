@@ -1,4 +1,4 @@
-"""Everything that asks for a person, gathered by what is wrong, each with its reason."""
+"""Everything on a board that needs attention, grouped by what is wrong, with the reasons."""
 
 from __future__ import annotations
 
@@ -7,51 +7,68 @@ from heapq import nlargest
 from typing import TYPE_CHECKING, NamedTuple
 
 from dibs import Entry, Finding, Task
-from dibs.names import DEFAULT_PRIORITY
-from dibs_tui.ages import clock, short
+from dibs.model.task import DEFAULT_PRIORITY
+from dibs.model.waiters import BROKEN, waiter_entry
 from dibs_tui.model.causes import MANY, Cause, causes
-from dibs_tui.model.owners import Held, held
+from dibs_tui.model.failures import SharedFailure, shared_failures
+from dibs_tui.model.owners import HeldClaim, held
+from dibs_tui.text.ages import clock, counted, short
 
 if TYPE_CHECKING:
-    from dibs_tui.config import Config
-    from dibs_tui.model.board import BoardModel, Test
+    from dibs.model.filters import Test
+    from dibs_tui.model.board import BoardModel
+    from dibs_tui.settings.config import Config
 
+WORD = 11
+"""The most letters of a problem's word, as in `12 attempts`."""
+WAITING = 5
+"""The rank of tasks that have waited too long."""
+WORKERS = 9
+"""The rank of workers that wait because their tasks fail."""
 MOST = 1000
-"""The most that one group lists; its count goes on."""
+"""The most problems that one group lists; its total counts every problem."""
 _FILES = {
-    "double": "two names",
+    "double": "duplicate",
     "stuck": "stuck",
     "unreadable": "unreadable",
-    "record": "record",
-    "lock": "lone lock",
-    "draft": "half added",
+    "record": "bad record",
+    "lock": "stray lock",
+    "draft": "incomplete",
 }
-"""The findings of `dibs check` that ask for a person, in a word. All others stand elsewhere here or
-mend themselves."""
+"""The findings of `dibs check` that need attention, each in a word or two. All others are in other
+groups, or go away without help."""
+_ADDING = 60
+"""Seconds in which an add that has not ended is taken for one that goes on."""
 _UNKNOWN = "stranger"
+_UNTAKEN = "no workers: tasks are available, and no worker takes them"
 
-_NOW = {"failed": "set apart", "available": "waits again", "claimed": "in work again"}
+_NOW = {
+    "later": "starts again later",
+    "failed": "moved to failed",
+    "available": "requeued",
+    "claimed": "claimed again",
+}
 
 
 class Problem(NamedTuple):
-    """One thing that is wrong."""
+    """One line of the problems."""
 
     rank: int
-    """The place of its group; the most urgent is the first."""
+    """The number of its group, the same whichever others there are."""
     key: str
     state: str
-    """The state whose glyph and colour it has."""
+    """The state that gives it its glyph and colour."""
     id: str
-    """As the directory has it, not cleaned."""
+    """The id or the file name; not cleaned."""
     word: str
-    """What is wrong, in at most ten letters."""
+    """What is wrong, in at most `WORD` letters."""
     reason: str
-    """In a sentence; not cleaned."""
+    """What is wrong, in a sentence; not cleaned."""
     task: Task | None = None
     terms: str = ""
-    """The filter that shows what it is about, where that is more than one task."""
+    """The filter that shows its tasks, if there are several."""
     claims: tuple[str, ...] = ()
-    """The exact names of all that it is about, where that is more than one task."""
+    """The exact names of its tasks, if there are several."""
 
 
 class Group(NamedTuple):
@@ -61,8 +78,8 @@ class Group(NamedTuple):
     title: str
     total: int
     problems: Sequence[Problem]
-    least: bool = False
-    """There may be more than the total."""
+    lower_bound: bool = False
+    """The total is a lower bound."""
 
 
 def problems(
@@ -73,68 +90,90 @@ def problems(
     *,
     trouble: tuple[str, str] = ("", ""),
 ) -> list[Group]:
-    """What asks for a person, the most urgent first; groups without any are left out.
+    """The groups that have problems, the most urgent first.
 
-    `trouble`: why the board cannot be seen now, in a word and in a line.
+    `trouble`: why the board cannot be read now, in a word and in a line.
     """
     files, claims = list(findings), list(held(model))
     shown = claims
     if test is not None:
-        shown = [claim for claim in claims if test(model.entry(claim.facts.task))]
+        shown = [claim for claim in claims if test(model.entry(claim.holder.task))]
     found = list(causes(model, shown))
     folded = {name for cause in found for name in cause.claims}
-    again = f"failing again and again: {config.failing_again} attempts or more"
+    shared = list(shared_failures(model, test))
+    alike = {task.name for failure in shared for task in failure.tasks}
+    again = f"failing repeatedly: {config.failing_again} attempts or more"
     too_long = f"waiting for more than {short(config.waiting_too_long)}"
     groups = [
-        _group("failed", "the board itself is in doubt", _board(model, claims, files, trouble)),
-        _group("stale", "silent together: one cause, one plan", _folds(found)),
-        _group("stale", "stale: silent past the lease, or dead", _stale(model, shown, folded)),
-        _group("late", "late by their own cadence, the lease still runs", _late(model, shown)),
-        _group("failed", again, _failing(model, config, test)),
+        _group("asked", "questions: tasks that wait for an answer (A)", _asked(model, test)),
+        _group("failed", "board: storage or clock at fault", _board(model, claims, files, trouble)),
+        _group("stale", "stale together: same host, owner or moment", _folds(found)),
+        _group("stale", "stale: lease expired or process exited", _stale(model, shown, folded)),
+        _group("late", "late: heartbeat overdue, lease still running", _late(model, shown)),
+        _group("late", "unusually long: heartbeats, but perhaps no work", _long(model, shown)),
+        _group(
+            "failed", "broken: workers whose tasks fail one after the other", _broken(model, test)
+        ),
+        _group("available", _UNTAKEN, _untaken(model, test)),
+        _group("failed", "failed together: the same last line", _shared(shared)),
+        _group("failed", again, _failing(model, config, test, alike)),
         _group("available", too_long, _waiting(model, config, test)),
-        _group("free", "files: doubled or half done", _files(model, files, test)),
-        _group("free", "files of no task: left alone", _unknown(model, files, test)),
+        _group("free", "files: duplicate or incomplete", _files(model, files, test)),
+        _group("free", "files: unknown, left alone", _unknown(model, files, test)),
     ]
     return [group for group in groups if group.total]
 
 
-def count(groups: Iterable[Group]) -> int:
-    """How many problems there are."""
-    return sum(group.total for group in groups)
+def count(groups: Sequence[Group]) -> int:
+    """The number of lines: tasks that all wait too long are one."""
+    waiting = (group.problems[0].rank == WAITING for group in groups)
+    return sum(1 if waits else group.total for waits, group in zip(waiting, groups, strict=True))
 
 
 _Found = Iterator[tuple[float, Problem]]
-"""Each with how bad it is within its group."""
+"""Each problem with its severity within the group."""
 
 
 def _group(state: str, title: str, found: _Found) -> Group:
-    ranked = [(how, problem.key, problem) for how, problem in found]
+    ranked = [(severity, problem.key, problem) for severity, problem in found]
     worst = nlargest(MOST, ranked, key=lambda item: item[:2])
     listed = [problem for _, _, problem in worst]
-    waiting = state == "available"  # only the oldest of these are known
+    waiting = state == "available"  # `first_many` finds only the oldest
     return Group(state, title, len(ranked), listed, waiting and len(ranked) >= MOST)
+
+
+def _asked(model: BoardModel, test: Test | None) -> _Found:
+    """Tasks that wait for an answer, the one that has waited longest in front."""
+    for name, task in model.asked.items():
+        row = model.entry(task)
+        if test is not None and not test(row):
+            continue
+        waited = row.age or 0.0
+        reason = f"{row.owner or 'its holder'}: {row.question or 'the question is not read yet'}"
+        word = "asked" if row.age is None else f"{model.age_prefix}{short(waited)}"
+        yield waited, Problem(-1, f"?/{name}", "asked", task.id, word, reason, task)
 
 
 def _board(
     model: BoardModel,
-    claims: Sequence[Held],
+    claims: Sequence[HeldClaim],
     findings: Iterable[Finding],
     trouble: tuple[str, str],
 ) -> _Found:
-    """Clock and storage: what makes all the other answers doubtful."""
+    """Trouble with storage or clock, which makes every other line doubtful."""
     word, cause = trouble
     if word:
         yield 4, Problem(0, "0/board", "failed", "board", word, cause)
     if not model.exact:
-        reason = "the board cannot be written here: silence is told by the newest beat seen"
-        yield 2, Problem(0, "0/clock", "failed", "clock", "in doubt", reason)
+        reason = "the board's clock cannot be read here: ages count from the newest heartbeat"
+        yield 2, Problem(0, "0/clock", "failed", "clock", "untrusted", reason)
     hosts = {claim.host for claim in claims}
     if len(claims) >= MANY and len(hosts) > 1 and all(claim.stale for claim in claims):
         reason = (
-            f"all {len(claims):,} claims on {len(hosts):,} hosts are silent: "
-            "look at storage, network and clock before the workers"
+            f"all {len(claims):,} claims on {len(hosts):,} hosts are stale: "
+            "check storage, network and clock before the workers"
         )
-        names = tuple(claim.facts.task.name for claim in claims)
+        names = tuple(claim.holder.task.name for claim in claims)
         key, stale = "0/storage", "state=stale"
         yield 3, Problem(0, key, "failed", "storage", "stalled?", reason, None, stale, names)
     for finding in findings:
@@ -145,45 +184,101 @@ def _board(
 
 
 def _folds(found: Iterable[Cause]) -> _Found:
-    """What explains the most claims first; moments before the hosts and owners within them."""
+    """The causes with the most claims first; with as many, a moment before a host or an owner."""
     for cause in found:
-        how = len(cause.claims) + 0.5 * cause.key.startswith("moment")
+        severity = len(cause.claims) + 0.5 * cause.key.startswith("moment")
         problem = Problem(1, f"1/{cause.key}", "stale", cause.what, cause.word, cause.reason)
-        yield how, problem._replace(terms=cause.terms, claims=cause.claims)
+        yield severity, problem._replace(terms=cause.terms, claims=cause.claims)
 
 
-def _stale(model: BoardModel, claims: Iterable[Held], folded: Container[str]) -> _Found:
-    """The longest silent first; those that are told as one with others are not told again."""
+def _stale(model: BoardModel, claims: Iterable[HeldClaim], folded: Container[str]) -> _Found:
+    """Stale claims without a common cause, the longest overdue first."""
     now = model.now
     for claim in claims:
-        if claim.stale and claim.facts.task.name not in folded:
-            facts = claim.facts
-            name, age = facts.task.name, facts.age(now)
-            past = age - facts.ttl
+        if claim.stale and claim.holder.task.name not in folded:
+            holder = claim.holder
+            name, age = holder.task.name, holder.age(now)
+            past = age - holder.ttl
             word = model.stale[name].upper()
-            silent = f" silent for {short(age)}, {short(past)} past its lease"
-            reason = _holder(claim) + (silent if past > 0 else ": its process has ended")
-            yield past, Problem(2, f"2/{name}", "stale", facts.task.id, word, reason, facts.task)
+            expired = f": no heartbeat for {short(age)}, lease expired {short(past)} ago"
+            reason = _holder(claim) + (expired if past > 0 else ": its process has exited")
+            yield past, Problem(2, f"2/{name}", "stale", holder.task.id, word, reason, holder.task)
 
 
-def _late(model: BoardModel, claims: Iterable[Held]) -> _Found:
-    """Those whose lease ends first."""
+def _late(model: BoardModel, claims: Iterable[HeldClaim]) -> _Found:
+    """Late claims, the one whose lease expires first in front."""
     now = model.now
     for claim in claims:
         if claim.late:
-            facts = claim.facts
-            name, age = facts.task.name, facts.age(now)
-            usual, left = short(claim.cadence / 1e9), max(0.0, facts.ttl - age)
+            holder, task = claim.holder, claim.holder.task
+            name, age = task.name, holder.age(now)
+            usual, left = short(claim.cadence / 1e9), max(0.0, holder.ttl - age)
             reason = (
-                f"{_holder(claim)} silent for {short(age)}, else heard every {usual}; "
-                f"its lease has {short(left)} left"
+                f"{_holder(claim)}: no heartbeat for {short(age)}, usually every {usual}; "
+                f"lease expires in {short(left)}"
             )
-            yield -left, Problem(3, f"3/{name}", "late", facts.task.id, "late", reason, facts.task)
+            yield (
+                -left,
+                Problem(3, f"3/{name}", "late", holder.task.id, "late", reason, holder.task),
+            )
 
 
-def _failing(model: BoardModel, config: Config, test: Test | None) -> _Found:
-    """The most attempts first."""
+def _long(model: BoardModel, claims: Iterable[HeldClaim]) -> _Found:
+    """Claims that take unusually long for their kind of task, the longest first."""
+    now = model.now.fs
+    for claim in claims:
+        holder, task = claim.holder, claim.holder.task
+        held = (now - holder.since) / 1e9
+        usual = model.durations.too_long(task, held)
+        if usual is not None and not claim.stale:
+            reason = f"{_holder(claim)}: running {short(held)}, usually {short(usual.median)}"
+            yield held, Problem(8, f"8/{task.name}", "late", task.id, "long", reason, task)
+
+
+def _broken(model: BoardModel, test: Test | None) -> _Found:
+    """The workers that wait because their tasks fail one after the other; many are one line."""
+    found = [
+        waiter
+        for waiter in model.waiters
+        if waiter.state == BROKEN and (test is None or test(waiter_entry(waiter, model.now)))
+    ]
+    if len(found) >= MANY:
+        hosts = len({waiter.host for waiter in found if waiter.host})
+        reason = "their tasks fail one after the other"
+        reason += f", on {counted(hosts, 'host')}" if hosts else ""
+        yield 0, Problem(WORKERS, "9/", "failed", f"{len(found):,} workers", BROKEN, reason)
+        return
+    for waiter in found:
+        reason = "its tasks fail one after the other" + (f", on {waiter.host}" * bool(waiter.host))
+        key = f"9/{waiter.name}"
+        yield -waiter.since, Problem(WORKERS, key, "failed", waiter.owner, BROKEN, reason)
+
+
+def _untaken(model: BoardModel, test: Test | None) -> _Found:
+    """Tasks that wait while there is no worker; not shown under a filter, which may hide some."""
+    count = model.untaken()
+    if count and test is None:
+        where = "outside the paused hosts, no" if model.pauses else "no"
+        reason = f"{where} worker has a live claim, and none waits: are the workers running?"
+        yield 0, Problem(8, "8/", "available", f"{count:,} available", "no worker", reason)
+
+
+def _shared(found: Iterable[SharedFailure]) -> _Found:
+    """Failures with the same last line, the most tasks first."""
+    for failure in found:
+        names = tuple(task.name for task in failure.tasks)
+        word = f"{len(names):,} failed"
+        problem = Problem(4, f"4/={failure.line}", "failed", failure.line, word, failure.text)
+        yield len(names), problem._replace(terms=failure.terms, claims=names)
+
+
+def _failing(
+    model: BoardModel, config: Config, test: Test | None, folded: Container[str]
+) -> _Found:
+    """Tasks that fail repeatedly and alone, those with the most attempts first."""
     for name, task in model.failing.items():
+        if name in folded:
+            continue
         if task.attempts < config.failing_again:
             continue
         if test is not None and not test(model.entry(task)):
@@ -191,30 +286,33 @@ def _failing(model: BoardModel, config: Config, test: Test | None) -> _Found:
         state = model.state_of(task)
         why = model.reasons.get(task.id, "")
         reason = _NOW.get(state, f"now {state}") + (f": {why}" if why else "")
-        word = _tries(task)
+        word = _attempts(task)
         yield task.attempts, Problem(4, f"4/{name}", state, task.id, word, reason, task)
 
 
 def _waiting(model: BoardModel, config: Config, test: Test | None) -> _Found:
-    """The longest waiting first."""
+    """Available tasks that have waited too long, the longest first."""
     now = model.now.fs
     until = now - int(config.waiting_too_long * 1e9)
     for name, since in model.oldest.first_many(model.tasks, until, MOST).items():
-        task = model.tasks.get(name)  # the reader may have dropped it just now
+        task = model.tasks.get(name)
         if task is None or (test is not None and not test(model.entry(task))):
             continue
         waited = (now - since) / 1e9
-        reason = f"since {clock(since)}" + (f", {_tries(task)}" if task.attempts else "")
+        reason = f"since {clock(since)}" + (f", {_attempts(task)}" if task.attempts else "")
         reason += f", priority {task.priority}" if task.priority != DEFAULT_PRIORITY else ""
         word = short(waited)
-        yield waited, Problem(5, f"5/{name}", "available", task.id, word, reason, task)
+        yield (
+            waited,
+            Problem(WAITING, f"{WAITING}/{name}", "available", task.id, word, reason, task),
+        )
 
 
 def _files(model: BoardModel, findings: Iterable[Finding], test: Test | None) -> _Found:
-    """Doubled names first: two workers may have the same task."""
+    """Files that `dibs check` finds wrong, duplicates first: two workers may have one task."""
     for finding in findings:
         word, name = _FILES.get(finding.kind), finding.name
-        if word is None:
+        if word is None or (finding.age is not None and finding.age < _ADDING):
             continue
         task = model.tasks.get(name)
         row = model.entry(task) if task is not None else Entry(name, "", "", name)
@@ -222,13 +320,13 @@ def _files(model: BoardModel, findings: Iterable[Finding], test: Test | None) ->
             continue
         double = finding.kind == "double"
         ident = task.id if task is not None else name
-        text = finding.text + ("; dibs check --repair mends it" if finding.mend else "")
+        text = finding.text + ("; `dibs check --repair` fixes it" if finding.repair else "")
         key = f"6/{finding.kind}/{name}"
         yield double, Problem(6, key, "failed" if double else "free", ident, word, text, task)
 
 
 def _unknown(model: BoardModel, findings: Sequence[Finding], test: Test | None) -> _Found:
-    """Each file that belongs to no task; their number until the files have been checked."""
+    """Files that belong to no task; only their number until `dibs check` has listed them."""
     found = [finding for finding in findings if finding.kind == _UNKNOWN]
     if model.strangers and not found and test is None:
         reason = f"{model.strangers:,} files here belong to no task: `dibs check` lists them"
@@ -239,10 +337,10 @@ def _unknown(model: BoardModel, findings: Sequence[Finding], test: Test | None) 
             yield 0, Problem(7, f"7/{name}", "free", name, "unknown", finding.text)
 
 
-def _tries(task: Task) -> str:
-    return "1 try" if task.attempts == 1 else f"{task.attempts} tries"
+def _attempts(task: Task) -> str:
+    return counted(task.attempts, "attempt")
 
 
-def _holder(claim: Held) -> str:
+def _holder(claim: HeldClaim) -> str:
     owner, host = claim.owner or "its holder", claim.host
     return f"{owner} on {host}" if host and host != owner else owner

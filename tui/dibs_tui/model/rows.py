@@ -1,37 +1,31 @@
-"""Lines of text with the names of their looks: what is shown, before any colour or terminal."""
+"""Lines of styled text, independent of colours and of the terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from dibs_tui.text import fit, width
+from dibs_tui.text.safe import width
 
 Row = tuple[tuple[str, str], ...]
-"""Pieces of clean text, each with the name of its look: `text`, `muted`, `strong`, `key`,
+"""Pieces of clean text, each with the name of its style: `text`, `muted`, `strong`, `key`,
 `heading`, or a state."""
 EMPTY: Row = ()
-_LEAST = 3
-"""A word is broken rather than leave more than one part in so many of a line empty."""
+_MAX_BLANK = 3
+"""A word is broken where a break at a space would leave more than 1/3 of the line empty."""
 
 
 def row(text: str, look: str = "text") -> Row:
-    """A line in one look."""
+    """A line in one style."""
     return ((text, look),)
 
 
-def heading(title: str, cells: int) -> Row:
-    """A title on a rule."""
-    title = f"{title} " if width(title) < cells else fit(title, cells)
-    return ((title, "heading"), ("─" * (cells - width(title)), "muted"))
-
-
 def plain(line: Row) -> str:
-    """The text alone."""
+    """The text without styles."""
     return line[0][0] if len(line) == 1 else "".join(text for text, _ in line)
 
 
 def wrapped(line: Row, cells: int, indent: int = 0) -> list[Row]:
-    """A line as so many that fit, broken between words where that leaves little empty."""
+    """A line split into lines that fit, at spaces where possible."""
     text = plain(line)
     if len(text) * 2 <= cells or width(text) <= cells:
         return [line]
@@ -47,7 +41,7 @@ def all_wrapped(lines: Iterable[Row], cells: int, indent: int = 0) -> list[Row]:
 
 
 def beside(left: Sequence[Row], right: Sequence[Row], cells: int) -> list[Row]:
-    """Two columns, the left one so many cells wide."""
+    """Two columns side by side, the left one this many cells wide."""
     found = []
     for n in range(max(len(left), len(right))):
         one = left[n] if n < len(left) else EMPTY
@@ -58,21 +52,21 @@ def beside(left: Sequence[Row], right: Sequence[Row], cells: int) -> list[Row]:
 
 
 def _breaks(text: str, cells: int, indent: int) -> Iterator[int]:
-    """Where every further line begins."""
+    """The offsets at which the further lines begin."""
     start, room = 0, cells
     while True:
         end = _reach(text, start, room)
         if end >= len(text):
             return
         space = text.rfind(" ", start, end + 1)
-        if space - start > room - room // _LEAST:
+        if space - start > room - room // _MAX_BLANK:
             end = space + 1
         yield end
         start, room = end, cells - indent
 
 
 def _reach(text: str, start: int, room: int) -> int:
-    """How far so many cells reach; one character at the least."""
+    """The offset up to which the text fits into this many cells; at least one character."""
     if width(text[start : start + room]) <= room and text[start : start + room].isascii():
         return start + room
     at = start
@@ -85,7 +79,7 @@ def _reach(text: str, start: int, room: int) -> int:
 
 
 def _split(line: Row, breaks: list[int]) -> list[Row]:
-    """The line in parts that begin at these characters."""
+    """The line split at these offsets."""
     parts: list[list[tuple[str, str]]] = [[]]
     at, ends = 0, iter([*breaks, -1])
     end = next(ends)

@@ -1,178 +1,133 @@
-"""A question with its evidence: looked up and answered in a thread, asked with Cancel focused."""
+"""The base of the dialogs that look something up, ask, and act; both happen in a thread."""
 
 from __future__ import annotations
 
-import time
+from shlex import quote
 from typing import ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Vertical, VerticalScroll
-from textual.content import Content
 from textual.message import Message
-from textual.screen import ModalScreen
-from textual.widget import Widget
-from textual.widgets import Button, Input, Static
 
 from dibs import Board, DibsError
-from dibs_tui.aside import aside
-from dibs_tui.screens.own import Own
-from dibs_tui.text import clean
-from dibs_tui.widgets.toasts import Toasts
-
-DEAF = 0.2
-"""Seconds after it opened in which no key confirms: the keys of a burst were meant elsewhere."""
+from dibs_tui.acting.brief import Brief
+from dibs_tui.acting.operator import Operator
+from dibs_tui.lifecycle.background import run_in_background
+from dibs_tui.screens.dialog import Dialog
+from dibs_tui.text.safe import clean
 
 
-def go_on(yes: str, focused: Widget | None) -> str:
-    """The hint where nothing is missing: in a field `y` is a letter, and Enter leads out of it."""
-    first = "Enter, then " if isinstance(focused, Input) else ""
-    return f"{first}y — {yes}      Esc — leave everything as it is"
+class Ask(Dialog[None]):
+    """Shows what it found and acts on `y`."""
 
-
-class Ask(Own, ModalScreen[None]):
-    """Shows what it found, and does it on `y`; Enter never confirms."""
-
-    CSS_PATH = "ask.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
-        ("escape", "dismiss", "leave"),
         ("y", "confirm", "confirm"),
         ("c", "copy", "copy"),
     ]
-    HEADING: ClassVar[str] = ""
-    YES: ClassVar[str] = ""
-    """What `y` does, in the words of the hint."""
 
-    class Said(Message):
-        """What was found, or what became of it."""
+    class Reported(Message):
+        """What was found, or with `over` the result."""
 
-        def __init__(self, words: str, *, over: bool) -> None:
+        def __init__(self, brief: Brief, *, over: bool) -> None:
             super().__init__()
-            self.words = words
+            self.brief = brief
             self.over = over
 
-    def __init__(self) -> None:
+    def __init__(self, operator: Operator) -> None:
         super().__init__()
+        self.operator = operator
         self.line = ""
-        """The command line that does the same; empty where there is nothing to be done."""
-        self.over = False
+        """The command line that does the same; empty if there is nothing to do."""
         self.asked = False
-        """Whether it was found out what there is to be done, and nothing was done yet."""
-        self._opened = time.monotonic()
+        """Whether the question is shown and not answered yet."""
 
-    # What a question gives
+    # What each dialog defines
 
-    def fields(self) -> ComposeResult:
-        """What has to be filled in."""
-        yield from ()
-
-    def found(self, board: Board) -> str:
-        """What there is to be done, in words; in a thread."""
+    def found(self, board: Board) -> Brief:
+        """Look up what there is to do and return the question; runs in a thread."""
         raise NotImplementedError
 
-    def done(self, board: Board) -> str:
-        """Do it, and tell what became of it; in a thread."""
+    def done(self, board: Board) -> Brief:
+        """Do it and return the result; runs in a thread."""
         raise NotImplementedError
 
     def begin(self) -> None:
-        """It was confirmed, and is done from now on."""
-        self.hint("at it …")
+        """Take what was confirmed; the fields may change while it is done."""
 
-    def why_not(self) -> str:
-        """What is missing before `y` does it; empty where nothing is."""
-        return "" if self.line else "there is nothing to do; Esc leaves"
+    def missing(self) -> str:
+        """What is missing in the fields; empty if nothing is."""
+        return "" if self.line else "nothing to do; Esc closes"
 
     # The screen
 
-    def compose(self) -> ComposeResult:
-        """Words, fields, the line that does the same, hint, Cancel."""
-        with Vertical(id="ask") as box:
-            box.border_title = Content(self.HEADING)
-            with VerticalScroll(can_focus=False):
-                yield Static(Content("looking …"), id="ask-text")
-            yield from self.fields()
-            yield Static(Content(""), id="ask-line")
-            yield Static(Content(""), id="ask-hint")
-            yield Button(Content("Cancel"), id="ask-cancel")
-        yield Toasts()
-
     def on_mount(self) -> None:
-        """Look what there is."""
-        self.query_one("#ask-cancel").focus()
-        self.look()
+        """Look up what there is to do."""
+        self.look_up()
 
-    def look(self) -> None:
-        """Find out what there is to be done; until it is known nothing can be confirmed."""
+    def look_up(self) -> None:
+        """Look up what there is to do; until it is known, nothing can be confirmed."""
         self.asked = False
-        aside(self._look)
+        run_in_background(self._look_up)
 
-    def _look(self) -> None:
+    def _look_up(self) -> None:
         try:
-            self.post_message(self.Said(self.found(self.dibs.reader.open_board()), over=False))
+            self.post_message(self.Reported(self.found(self.operator.open_board()), over=False))
         except DibsError as error:
-            self.post_message(self.Said(clean(str(error)), over=True))
+            self.post_message(self.Reported(refusal(error), over=True))
 
-    def on_ask_said(self, event: Said) -> None:
-        """Show it."""
-        self.query_one("#ask-text", Static).update(Content(event.words))
+    def on_ask_reported(self, event: Reported) -> None:
+        """Show what was found, or the result."""
         self.over = event.over
         self.asked = not event.over
         if event.over:
-            self.add_class("-over")
             self.line = ""
-            self.query_one("#ask-cancel", Button).label = Content("Close")
-        self.show()
-        for part in self.query(Static):
-            # A layout that was still owed when the words came takes the old ones' height.
-            self.call_after_refresh(part.refresh, layout=True)
+            for line in self.query(".line"):
+                line.display = False
+            self.query_one("#cancel").focus()
+        self.put(event.brief)
 
-    def show(self) -> None:
-        """The hint and the line, as they are by now."""
-        if not self.asked and not self.over:
-            return
-        why = "Esc leaves" if self.over else self.why_not()
-        hint = why or go_on(self.YES, self.focused)
-        same = f"the same on the command line (c copies it):\n{clean(self.line)}"
-        self.set_class(not why, "-sure")
-        self.query_one("#ask-line", Static).update(Content(same if self.line else ""))
-        self.hint(hint)
+    def why_not(self) -> str:
+        """What is missing before `y` works; empty if nothing is."""
+        if not self.asked:
+            return "" if self.over else "working …"
+        return self.missing()
 
-    def hint(self, words: str) -> None:
-        """The line above Cancel."""
-        self.query_one("#ask-hint", Static).update(Content(words))
+    def yes(self) -> str:
+        """The act in a word, if there is something to do."""
+        return self.YES if self.line or self.query(".line") else ""
 
-    # The hand
+    def command(self) -> str:
+        """The command as it is shown: the dialog says on which board."""
+        return self.line.replace(f" -d {quote(self.operator.path)}", "", 1)
 
-    def on_descendant_focus(self) -> None:
-        """The hint says where to type."""
-        self.show()
-
-    def on_input_submitted(self) -> None:
-        """Enter goes on to Cancel; it never confirms."""
-        self.query_one("#ask-cancel").focus()
-
-    def on_button_pressed(self) -> None:
-        """Cancel."""
-        self.dismiss()
+    # Keys
 
     def action_copy(self) -> None:
-        """The line that does the same."""
+        """Copy the command that does the same."""
         if self.line:
-            self.app.copy_to_clipboard(clean(self.line))
-            self.notify("copied", timeout=2)
+            self.copied(clean(self.line))
 
     def action_confirm(self) -> None:
-        """Do it, if nothing is missing and the key was meant."""
-        early = time.monotonic() - self._opened < DEAF
-        if early or not self.asked or self.dibs.hands.burst or self.why_not():
+        """Do it, if nothing is missing and the key was no accident."""
+        if self.deaf or not self.asked or self.operator.keys.burst or self.why_not():
             return
-        self.asked = False
         self.begin()
-        aside(self._do)
+        self.asked = False
+        self.show()
+        run_in_background(self._do)
 
     def _do(self) -> None:
         try:
-            words = self.done(self.dibs.reader.open_board())
+            brief = self.done(self.operator.open_board())
         except DibsError as error:
-            words = f"not done: {clean(str(error))}"
-        self.post_message(self.Said(words, over=True))
+            brief = refusal(error)._replace(badge="NOT DONE")
+        self.post_message(self.Reported(brief, over=True))
+
+
+def refusal(error: DibsError) -> Brief:
+    """Why something was not done."""
+    return Brief("REFUSED", "late", clean(str(error)))
+
+
+def done(words: str) -> Brief:
+    """What was done."""
+    return Brief("DONE", "ok-text", words)

@@ -1,46 +1,48 @@
-"""The small dialogs in which a table's order and its columns are chosen."""
+"""The dialogs that choose a table's sort order and its columns."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar, TypeVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
-from textual.widgets import OptionList, Static
+from textual.widget import Widget
+from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from dibs_tui.model.columns import COLUMNS
+from dibs_tui.acting.brief import Brief
+from dibs_tui.model.columns import COLUMNS, META, title_of
 from dibs_tui.model.panels import PANELS
+from dibs_tui.screens.dialog import Dialog
+from dibs_tui.widgets.key_line import Key
 from dibs_tui.widgets.table import TaskTable
-from dibs_tui.widgets.toasts import Toasts
 
 Result = TypeVar("Result")
 
 
-class _Dialog(ModalScreen[Result]):
-    """A box in the middle; Esc leaves it."""
+class _Choice(Dialog[Result]):
+    """A list of columns; Esc cancels."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        ("escape", "dismiss", "leave"),
         ("j", "step('down')", "down"),
         ("k", "step('up')", "up"),
     ]
-    DEFAULT_CSS = """
-    _Dialog { align: center middle; background: $background 60%; }
-    _Dialog > Vertical { width: 46; height: auto; max-height: 90%; border: round $primary;
-        background: $surface; padding: 0 1; }
-    _Dialog OptionList, _Dialog OptionList:focus { height: auto; max-height: 20; border: none;
-        background: $surface; }
-    _Dialog OptionList:nocolor > .option-list--option-highlighted { text-style: bold underline; }
-    _Dialog .hint { color: $muted; }
-    """
+    WHAT: ClassVar[str] = ""
 
-    def __init__(self, table: TaskTable) -> None:
+    def __init__(self, table: TaskTable, fact: str) -> None:
         super().__init__()
         self._table = table
+        self.brief = Brief(self.WHAT, "accent", fact)
+
+    def heading(self) -> str:
+        """The table."""
+        return f"{self.WHAT.capitalize()} of {PANELS[self._table.panel].title}"
+
+    def first_focus(self) -> Widget:
+        """The list."""
+        return self.query_one(OptionList)
 
     def action_step(self, way: str) -> None:
         """Move the cursor."""
@@ -51,28 +53,33 @@ class _Dialog(ModalScreen[Result]):
             found.action_cursor_up()
 
 
-class ChooseSort(_Dialog[str]):
-    """Which column to sort by."""
+class ChooseSort(_Choice[str]):
+    """Asks which column to sort by."""
 
-    def compose(self) -> ComposeResult:
-        """The columns of this table, the present one chosen."""
+    WHAT: ClassVar[str] = "ORDER"
+
+    def __init__(self, table: TaskTable) -> None:
+        super().__init__(table, "Enter sorts by the column, and again in reverse")
+
+    def body(self) -> ComposeResult:
+        """The columns of the table; the cursor is on the current one."""
         table = self._table
         keys = list(dict.fromkeys((*table.columns, *PANELS[table.panel].columns)))
-        with Vertical() as box:
-            box.border_title = Content(f"sort {PANELS[table.panel].title} by")
-            options = OptionList(*(Option(Content(COLUMNS[k].title), id=k) for k in keys))
-            options.highlighted = keys.index(table.sort) if table.sort in keys else 0
-            yield options
-            yield Static(Content("Enter sorts; the same again turns it round"), classes="hint")
-        yield Toasts()
+        options = OptionList(*(Option(Content(title_of(k)), id=k) for k in keys))
+        options.highlighted = keys.index(table.sort) if table.sort in keys else 0
+        yield options
+
+    def more_keys(self) -> Iterator[Key]:
+        """Choosing."""
+        yield Key("Enter", "sort")
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Chosen."""
+        """Return the column."""
         self.dismiss(event.option.id)
 
 
-class ChooseColumns(_Dialog[tuple[str, ...]]):
-    """Which columns to show, and in which order; a shown one has a tick, not only a colour."""
+class ChooseColumns(_Choice[tuple[str, ...]]):
+    """Asks which columns to show, and in which order; a tick marks those that are shown."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         ("space", "turn", "show or hide"),
@@ -80,25 +87,30 @@ class ChooseColumns(_Dialog[tuple[str, ...]]):
         ("right", "shift(1)", "later"),
     ]
 
+    WHAT: ClassVar[str] = "COLUMNS"
+
     def __init__(self, table: TaskTable) -> None:
-        super().__init__(table)
-        self._keys = [*table.columns, *(key for key in COLUMNS if key not in table.columns)]
+        super().__init__(table, "what the table shows, in this order")
+        others = [*COLUMNS, *(f"{META}{key}" for key in table.metadata_keys())]
+        self._keys = [*table.columns, *(key for key in others if key not in table.columns)]
         self._chosen = set(table.columns)
 
-    def compose(self) -> ComposeResult:
-        """Every column, the shown ones first and in their order."""
-        with Vertical() as box:
-            box.border_title = Content(f"columns of {PANELS[self._table.panel].title}")
-            yield OptionList(*map(self._prompt, self._keys))
-            yield Static(Content("Space shows or hides, ← → move, Enter keeps"), classes="hint")
-        yield Toasts()
+    def body(self) -> ComposeResult:
+        """All columns; those that are shown come first, in their order."""
+        yield OptionList(*map(self._prompt, self._keys))
+
+    def more_keys(self) -> Iterator[Key]:
+        """Showing, moving and saving."""
+        yield Key("Space", "show or hide", "turn")
+        yield Key("← →", "move")
+        yield Key("Enter", "save")
 
     def on_mount(self) -> None:
-        """Begin at the first."""
+        """Put the cursor on the first column."""
         self.query_one(OptionList).highlighted = 0
 
     def _prompt(self, key: str) -> Content:
-        return Content(f"{'✓' if key in self._chosen else '·'} {COLUMNS[key].title}")
+        return Content(f"{'✓' if key in self._chosen else '·'} {title_of(key)}")
 
     def action_turn(self) -> None:
         """Show the column under the cursor, or hide it."""
@@ -120,5 +132,5 @@ class ChooseColumns(_Dialog[tuple[str, ...]]):
         found.highlighted = at + by
 
     def on_option_list_option_selected(self) -> None:
-        """Chosen."""
+        """Return the columns that are shown."""
         self.dismiss(tuple(key for key in self._keys if key in self._chosen))

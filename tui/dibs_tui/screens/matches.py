@@ -1,75 +1,74 @@
-"""Everything that a filter lists, and which act to do to it; its plan comes next."""
+"""The dialog that asks which act to do to all tasks that the filter lists."""
 
 from __future__ import annotations
 
-import time
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
-from textual.app import ComposeResult
-from textual.binding import BindingType
-from textual.containers import Vertical
-from textual.content import Content
-from textual.screen import ModalScreen
-from textual.widgets import Button, Static
-
-from dibs_tui.acting.operator import acts_of
-from dibs_tui.acting.plan import Sight, fitting
-from dibs_tui.commands import spelled
-from dibs_tui.screens import ask
-from dibs_tui.screens.own import Own
-from dibs_tui.text import clean
-from dibs_tui.widgets.toasts import Toasts
+from dibs_tui.acting.act_controller import acts_of
+from dibs_tui.acting.brief import Brief, lines_of
+from dibs_tui.acting.key_bursts import KeyBurstGuard
+from dibs_tui.acting.plan import Target, fitting
+from dibs_tui.model.commands import Command, spelled
+from dibs_tui.model.rows import Row
+from dibs_tui.screens.dialog import Dialog
+from dibs_tui.text.safe import clean
+from dibs_tui.widgets.key_line import Key
 
 _ACTS = ("force-release", "requeue", "park", "raise", "lower")
 
 
-class MatchesScreen(Own, ModalScreen[str]):
-    """Hands on the command that was chosen; nothing is done here."""
+class MatchesScreen(Dialog[str]):
+    """Returns the command that was chosen; its plan comes next, and nothing changes here."""
 
-    CSS_PATH = "ask.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = [("escape", "dismiss", "leave")]
+    HEADING: ClassVar[str] = "Act on all matches"
 
-    def __init__(self, terms: str, sights: tuple[Sight, ...]) -> None:
-        super().__init__(classes="ask")
-        self._terms = terms
-        self._sights = sights
-        self._opened = time.monotonic()
-
-    def compose(self) -> ComposeResult:
-        """What is listed, and what can be done to how much of it."""
-        states = Counter(sight.state for sight in self._sights)
+    def __init__(
+        self,
+        terms: str,
+        targets: tuple[Target, ...],
+        commands: Iterable[Command],
+        keys: KeyBurstGuard,
+    ) -> None:
+        super().__init__()
+        self._commands = {command.id: command for command in commands}
+        self._keys = keys
+        self._targets = targets
+        states = Counter(target.state for target in targets)
         listed = ", ".join(f"{count:,} {state}" for state, count in states.most_common())
-        with Vertical(id="ask") as box:
-            box.border_title = Content("act on all matches")
-            words = f"{clean(self._terms, 200)} lists {len(self._sights):,} tasks: {listed}"
-            yield Static(Content("\n".join([words, "", *self._lines()])), id="ask-text")
-            hint = "A key shows the plan: exactly these, nothing that comes later. Esc leaves."
-            yield Static(Content(hint), id="ask-hint")
-            yield Button(Content("Cancel"), id="ask-cancel")
-        yield Toasts()
+        fact = f"{clean(terms, 200)} lists {len(targets):,} tasks: {listed}"
+        then = lines_of("A key shows the plan for exactly these tasks.")
+        self.brief = Brief(
+            "FILTER", "accent", fact, (), [self._row(ident) for ident in _ACTS], then
+        )
 
-    def _lines(self) -> list[str]:
-        commands = {command.id: command for command in self.dibs.commands}
-        lines = []
+    def _fits(self, ident: str) -> int:
+        """To how many of the tasks an act applies."""
+        counts = (len(fitting(act, self._targets)) for act in acts_of(ident))
+        return next(filter(None, counts), 0)
+
+    def _row(self, ident: str) -> Row:
+        command, fits = self._commands[ident], self._fits(ident)
+        keys = " ".join(map(spelled, command.keys))
+        look = "text" if fits else "muted"
+        return (f"{keys:<10} ", "key"), (f"{command.title:<20} {fits:>7,}", look)
+
+    def more_keys(self) -> Iterator[Key]:
+        """The keys of the acts that apply to some of them."""
         for ident in _ACTS:
-            keys = " ".join(map(spelled, commands[ident].keys))
-            fits = next(filter(None, (len(fitting(a, self._sights)) for a in acts_of(ident))), 0)
-            lines.append(f"  {keys:<4} {commands[ident].title:<10} {fits:>7,}")
-        return lines
+            keys, fits = self._commands[ident].keys, self._fits(ident)
+            if keys and fits:
+                words = f"{self._commands[ident].title.removeprefix('force-')} {fits:,}"
+                yield Key(spelled(keys[0]), words, f"choose('{ident}')")
 
     def on_mount(self) -> None:
-        """The keys of the acts, as they are configured."""
-        self.query_one("#ask-cancel").focus()
-        for command in self.dibs.commands:
-            for key in command.keys if command.id in _ACTS else ():
+        """Bind the keys of the acts, as they are configured."""
+        for command in map(self._commands.__getitem__, _ACTS):
+            for key in command.keys:
                 self._bindings.bind(key, f"choose('{command.id}')", command.title, show=False)
 
-    def on_button_pressed(self) -> None:
-        """Cancel."""
-        self.dismiss()
-
     def action_choose(self, command: str) -> None:
-        """Go on to the plan, if the key was meant."""
-        if time.monotonic() - self._opened >= ask.DEAF and not self.dibs.hands.burst:
+        """Go on to the plan, if the key was no accident."""
+        if not self.deaf and not self._keys.burst:
             self.dismiss(command)

@@ -1,4 +1,4 @@
-"""Undoing an act: what it would restore, or why it cannot be undone."""
+"""The undo dialog: the last act that can be undone, and what the undo restores."""
 
 from __future__ import annotations
 
@@ -9,112 +9,118 @@ from typing import ClassVar
 from textual.binding import BindingType
 
 from dibs import Board, Event
+from dibs.model.events import ON_BOARD, PAUSE, spoken
+from dibs_tui.acting.brief import Brief, lines_of
+from dibs_tui.acting.operator import Operator
 from dibs_tui.acting.plan import line
-from dibs_tui.ages import clock
-from dibs_tui.screens.ask import Ask
-from dibs_tui.text import clean
+from dibs_tui.acting.undo import Step, brief, described
+from dibs_tui.model.rows import row
+from dibs_tui.screens.ask import Ask, done
+from dibs_tui.text.safe import clean
+from dibs_tui.widgets.key_line import Key
 
-Step = tuple[Event, ...]
 _FAR = 50
-"""Steps that are looked at for one that can be undone."""
-_TOLD = 3
+"""Acts to look at for one that can be undone."""
+_SKIPPED_SHOWN = 3
 
 
 class UndoScreen(Ask):
-    """Shows the last act that can be undone, and `y` undoes exactly that one.
+    """Shows the last act that can be undone; `y` undoes exactly that one.
 
-    A bulk act is handed on, to be shown as the plan that it was. `u` changes between the acts on
-    one task and those on the whole board.
+    A bulk act is passed to `plan`, which shows it as a plan. `u` switches between the last act on
+    one task and the last on the board.
     """
 
-    HEADING: ClassVar[str] = "undo"
-    YES: ClassVar[str] = "undo it"
-    BINDINGS: ClassVar[list[BindingType]] = [("u,z", "other", "the other act")]
+    HEADING: ClassVar[str] = "Undo"
+    YES: ClassVar[str] = "undo"
+    BINDINGS: ClassVar[list[BindingType]] = [("u,z", "other", "other act")]
 
-    def __init__(self, ident: str, plan: Callable[[Step], None], *, row: bool) -> None:
-        """`ident` is the task under the cursor, whose acts come first with `row`."""
-        super().__init__()
+    def __init__(
+        self, operator: Operator, ident: str, plan: Callable[[Step], None], *, row: bool
+    ) -> None:
+        """`ident` is the task under the cursor; with `row` its last act is shown first."""
+        super().__init__(operator)
         self._ident = ident
         self._plan = plan
         self._row = row and bool(ident)
         self._step: Step = ()
         self.made: dict[str, str] = {}
-        """The name that was undone, and the one that it became again."""
+        """The task's name before the undo, and after it."""
 
-    def found(self, board: Board) -> str:
-        """The last act that can be undone, and what it would become again."""
+    def found(self, board: Board) -> Brief:
+        """Find the last act that can be undone, and return what it restores."""
         self.line, self._step = "", ()
-        passed: list[str] = []
-        step = self._first(board, self._ident, passed) if self._row else ()
-        where = f"the last act on {clean(self._ident, 60)}"
+        skipped: list[str] = []
+        step = self._first(board, self._ident, skipped) if self._row else ()
+        self._where = f"last act on {clean(self._ident, 60)}"
         if not step:
-            where = "the last act on the board"
-            step = self._first(board, None, passed)
+            if self._row:
+                skipped = skipped or [f"{clean(self._ident, 60)} has no act to undo"]
+            self._row, self._where = False, "last act on the board"
+            step = self._first(board, None, skipped)
         self._step = step
-        told = "\n".join(self._passed_over(list(dict.fromkeys(passed))))
+        why = tuple(row(text, "late") for text in self._skipped_text(list(dict.fromkeys(skipped))))
         if len(step) != 1:
-            return told or "There is no act to undo."
+            return Brief("NOTHING", "muted", "there is no act to undo", why)
         (event,) = step
-        words = ("dibs", "-d", self.dibs.reader.path, "undo")
-        self.line = line(words, event.dst, event.src)
-        return "\n\n".join(filter(None, (f"{where}:\n{_told(event)}", told, self._other())))
+        words = ("dibs", "-d", self.operator.path, "undo")
+        self.line = line(words, event.dst or "-", event.src or "-")
+        fact, *reason = described(step).split("\n")
+        more = tuple(row(text, "text") for text in reason)
+        can = f"{self._where} that can be undone" if why else self._where
+        facts = (*more, row(can, "muted"))
+        badge = clean(event.verb).upper()
+        return Brief(badge, "accent", fact, facts, why, lines_of(_effect(event)))
 
-    def _first(self, board: Board, ident: str | None, passed: list[str]) -> Step:
-        """The newest step of which something can be undone; those before it are noted."""
+    def _first(self, board: Board, ident: str | None, skipped: list[str]) -> Step:
+        """The newest act that can be undone, at least in part; newer ones go into `skipped`."""
         for step in islice(board.undo_steps(ident), _FAR):
             why = ""
             for event in step:
                 why = board.not_undoable(event)
                 if not why:
                     return step
-            passed.append(f"cannot undo {_brief(step)}: {clean(why)}")
+            skipped.append(f"cannot undo {brief(step)}: {clean(why)}")
         return ()
 
-    def _passed_over(self, passed: list[str]) -> Iterator[str]:
-        yield from passed[:_TOLD]
-        if len(passed) > _TOLD:
-            yield f"nor {len(passed) - _TOLD:,} acts before"
+    def _skipped_text(self, skipped: list[str]) -> Iterator[str]:
+        yield from skipped[:_SKIPPED_SHOWN]
+        if len(skipped) > _SKIPPED_SHOWN:
+            yield f"cannot undo {len(skipped) - _SKIPPED_SHOWN:,} earlier acts either"
 
-    def _other(self) -> str:
+    def more_keys(self) -> Iterator[Key]:
         """What `u` shows instead."""
-        if not self._ident:
-            return ""
-        other = "on the board" if self._row else f"on {clean(self._ident, 60)}"
-        return f"u shows the last act {other} instead"
+        if self._ident and self.asked:
+            other = "the board" if self._row else clean(self._ident, 24)
+            yield Key("u", f"{other} instead", "other")
 
-    def on_ask_said(self, event: Ask.Said) -> None:
-        """Show it; a bulk act is shown as the plan that it was."""
+    def on_ask_reported(self, event: Ask.Reported) -> None:
+        """Show it; a bulk act is shown as a plan."""
         if len(self._step) > 1 and not event.over:
+            event.prevent_default()
             self.dismiss()
             self._plan(self._step)
-            return
-        super().on_ask_said(event)
 
     def action_other(self) -> None:
-        """The last act on the board instead of the row's, or the other way round."""
+        """Switch between the last act on the task and the last on the board."""
         if self._ident and self.asked:
             self._row = not self._row
-            self.look()
+            self.look_up()
 
-    def done(self, board: Board) -> str:
-        """Undo it, if nothing has moved since."""
-        task = board.undo(self._step[0], by=self.dibs.by)
+    def done(self, board: Board) -> Brief:
+        """Undo it; refused if the task has changed since."""
+        task = board.undo(self._step[0], by=self.operator.by)
+        if task is None:
+            act = spoken(self._step[0].verb)
+            return done(f"the {act} is undone. Esc, then u, undoes the act before it.")
         self.made = {self._step[0].dst: task.name}
-        return f"{clean(task.id)} is {task.state} again. u undoes the act before."
+        return done(
+            f"{clean(task.id)} is {task.state} again. Esc, then u, undoes the act before it."
+        )
 
 
-def described(step: Step) -> str:
-    """An act, or a bulk act: when, what, to what and by whom; and why, in a line of its own."""
-    event = step[0]
-    reason = clean(event.reason.removeprefix(f"{event.by.partition(' ')[0]}:").strip())
-    return f"{_brief(step)} by {clean(event.by)}" + (f"\nreason: {reason}" if reason else "")
-
-
-def _brief(step: Step) -> str:
-    event = step[-1]
-    what = clean(event.id, 60) if len(step) == 1 else f"{len(step):,} tasks"
-    return f"{clock(event.at)} {clean(event.verb)} of {what}"
-
-
-def _told(event: Event) -> str:
-    return f"{described((event,))}\n\n{clean(event.dst)}\n  becomes again\n{clean(event.src)}"
+def _effect(event: Event) -> str:
+    """What the undo of an act restores."""
+    if event.verb in ON_BOARD:
+        return "The pause ends." if event.verb == PAUSE else "The pause is in force again."
+    return f"{event.dst}\n  returns to\n{event.src}"

@@ -1,48 +1,44 @@
-"""Letting acts through that were locked, by a typed word."""
+"""The dialog that unlocks acts when a word is typed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import BindingType
-from textual.containers import Vertical
-from textual.content import Content
-from textual.screen import ModalScreen
-from textual.widgets import Input, Static
+from textual.widget import Widget
+from textual.widgets import Input
 
-from dibs_tui.widgets.toasts import Toasts
+from dibs_tui.acting.brief import Brief, lines_of
+from dibs_tui.screens.dialog import Dialog, field
 
 
-class UnlockScreen(ModalScreen[None]):
-    """Asks for the word; nothing else unlocks."""
+class UnlockScreen(Dialog[None]):
+    """Asks for a word, and calls `unlock` when it is typed."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [("escape", "dismiss", "leave")]
-    DEFAULT_CSS = """
-    UnlockScreen { align: center middle; background: $background 60%; }
-    UnlockScreen > Vertical { width: 60; height: auto; border: round $state-stale;
-        background: $surface; padding: 0 2; }
-    UnlockScreen Input { border: none; height: 1; background: $panel; }
-    """
-
-    def __init__(self, word: str, unlock: Callable[[], object]) -> None:
+    def __init__(self, title: str, word: str, effect: str, unlock: Callable[[], object]) -> None:
+        """`effect` says what the typed word does: "allow acts for five minutes"."""
         super().__init__()
+        self._title = title
         self._word = word
         self._unlock = unlock
+        then = lines_of(f"Enter after the word does it: {effect}.")
+        self.brief = Brief("LOCKED", "muted", f"type `{word}` to {effect}", (), (), then)
 
-    def compose(self) -> ComposeResult:
-        """The question and a line."""
-        with Vertical() as box:
-            box.border_title = Content("locked")
-            yield Static(
-                Content(f"Type `{self._word}` and press Enter to go on; Esc leaves it locked.")
-            )
-            yield Input(compact=True)
-        yield Toasts()
+    def heading(self) -> str:
+        """What is locked."""
+        return self._title[:1].upper() + self._title[1:]
+
+    def fields(self) -> ComposeResult:
+        """The word."""
+        yield field("word", "unlock-word")
+
+    def first_focus(self) -> Widget:
+        """The field: nothing else can be done here."""
+        return self.query_one(Input)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """What comes behind the word is harmless here; without Enter it would go to the board."""
+        """Unlock on Enter; without Enter, keys typed after the word would reach the board."""
+        event.prevent_default()
         if event.value.split()[:1] == [self._word]:
             self._unlock()
             self.dismiss()

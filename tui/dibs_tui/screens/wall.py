@@ -1,159 +1,222 @@
-"""The wall display: large counts, what is wrong, a big clock; nothing moves for its own sake."""
+"""The wall display: large counts, one line per cause, and the last hour."""
 
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from rich.segment import Segment
-from rich.style import Style
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal
 from textual.events import Key
 from textual.screen import Screen
 from textual.strip import Strip
 
-from dibs_tui.ages import clock
-from dibs_tui.cards import trouble_of
-from dibs_tui.commands import spelled
-from dibs_tui.model.line import GLYPHS
-from dibs_tui.screens.notices import standing
-from dibs_tui.screens.own import Own
-from dibs_tui.widgets.banner import Banner
-from dibs_tui.widgets.big import Big, big, columns, number
+from dibs_tui.lifecycle.output.row_compositor import RowCompositor
+from dibs_tui.model.cards import trouble_of
+from dibs_tui.model.commands import spelled
+from dibs_tui.model.frame.graph_band import drain_text
+from dibs_tui.model.hour import WAITING, Hour, hour, hour_key
+from dibs_tui.model.wall import COUNTED, WallLine, under, wall_lines
+from dibs_tui.screens.dashboard import Dashboard
+from dibs_tui.text.ages import clock, rate, short
+from dibs_tui.text.safe import clean
 from dibs_tui.widgets.canvas import Canvas
-from dibs_tui.widgets.head import Head
-from dibs_tui.widgets.problems import Problems
-from dibs_tui.widgets.ribbon import Ribbon
+from dibs_tui.widgets.inks import inks_of
+from dibs_tui.widgets.problems import FileCheck
 from dibs_tui.widgets.toasts import Toasts
+from dibs_tui.widgets.wall_view import WallPicture, buckets, drawn, first_row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Hashable
 
-    from dibs_tui.model.board import BoardModel
-
-STATES = ("stale", "failed", "claimed", "available", "held", "done")
 WORD = "unlock"
 _UNLOCKED = 300.0
-_WIDE = 100
-"""Columns from which the large clock has room beside the head; below, the head has a small one."""
+_CHECKED = 300.0
+"""The least seconds between two checks of all files: a wall is open all day."""
+_EVERY = 5.0
+"""Seconds after which causes are looked for again though nothing was added or removed."""
 
 
-class WallScreen(Own, Screen[None]):
-    """Read-only, and never rings; typing `unlock` opens the board for five minutes, acts and all.
+class WallScreen(Screen[None]):
+    """Read-only and silent; typing `unlock` opens the board with its acts for five minutes.
 
-    The key that quits leads back to the board, or ends a dashboard that was begun as a wall.
-    Each second only the cells that read differently are sent, and the board below paints nothing.
+    The quit key leads back to the board, or ends a dashboard that was started with `--wall`.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = []
     CSS = """
-    WallScreen { layout: vertical; background: $background; }
-    WallScreen #wall-top { height: 3; }
-    WallScreen Head { width: 1fr; height: 3; }
-    WallScreen #wall-clock { width: 26; height: 3; color: $foreground; }
-    WallScreen #wall-counts { height: 4; margin: 1 0; }
-    WallScreen Problems { height: 1fr; border: round $panel; }
-    WallScreen.-narrow #wall-clock { display: none; }
+    WallScreen { background: $bg; }
+    WallScreen #wall { width: 1fr; height: 1fr; }
     """
 
-    def __init__(self, model: BoardModel) -> None:
+    def __init__(self, dashboard: Dashboard) -> None:
         super().__init__()
-        self._model = model
+        self._compositor = RowCompositor()
+        self._dashboard = dashboard
+        self._model = dashboard.model
+        self._check = FileCheck(_CHECKED)
         self._typed = ""
         self._quit: tuple[str, ...] = ()
+        self._lines: list[WallLine] = []
+        self._lines_key: Hashable = None
+        self._lines_due = 0.0
+        self._hour = Hour((), (), ())
+        self._hour_key: Hashable = None
+        self._drawn: list[Strip] = []
+        self._drawn_key: Hashable = None
 
     def compose(self) -> ComposeResult:
-        """Head and clock, counts, problems."""
-        app = self.dibs
-        with Horizontal(id="wall-top"):
-            yield Head(app.reader.path, app.where, self._model, read_only=True, clock=False)
-            yield Canvas(id="wall-clock")
-        yield Banner(id="wall-banner")
-        yield Canvas(id="wall-counts")
-        problems = Problems(self._model, app.config)
-        problems.can_focus = False
-        yield problems
-        yield Ribbon(id="wall-keys")
+        """One picture."""
+        yield Canvas(id="wall")
         yield Toasts()
 
     def on_mount(self) -> None:
-        """Once a second is often enough for a wall."""
-        self.dibs.walled = True
-        self._quit = next(c.keys for c in self.dibs.commands if c.id == "quit")
-        self.query_one(Head).muted = True
+        """Update once a second."""
+        self._dashboard.walled = True
+        self._quit = next(c.keys for c in self._dashboard.commands if c.id == "quit")
         self.set_interval(1.0, self.tick)
         self.call_after_refresh(self.tick)
 
     def on_unmount(self) -> None:
-        """From now on there is somebody to hear a bell."""
-        self.dibs.walled = False
+        """Let the alerts ring again."""
+        self._dashboard.walled = False
 
     def on_resize(self) -> None:
-        """Other numbers fit."""
+        """Fit the picture into the new size."""
         self.call_after_refresh(self.tick)
 
     def tick(self) -> None:
-        """Show how things are."""
-        app, status = self.dibs, self.dibs.reader.status
-        trouble = trouble_of(status, app.reader.path, time.monotonic())
-        narrow = self.size.width < _WIDE
-        self.set_class(bool(trouble), "-troubled")
-        self.set_class(narrow, "-narrow")
-        self.query_one(Head).has_clock = narrow
-        self.query_one(Head).tell(status)
-        now = self._model.now.fs
-        shown = big(clock(now / 1e9) if now else "--:--:--")
-        self.query_one("#wall-clock", Canvas).put([Strip([Segment(line)]) for line in shown])
-        counts = self.query_one("#wall-counts", Canvas)
-        counts.put(columns(self._counts(troubled=bool(trouble)), self.size.width // len(STATES)))
-        self.query_one(Banner).show(standing(self._model, trouble))
-        self.query_one(Problems).show()
-        self.query_one(Ribbon).put([tuple(self._keys())])
+        """Show the board as it is now."""
+        source = self._dashboard.source
+        if source.health.fresh:
+            self._check.ask(source.open_board)
+        columns, rows = self.size
+        picture, inks = self._picture(columns), inks_of(self.app)
+        key = (picture._replace(clock=""), columns, rows, self.app.theme)
+        if key != self._drawn_key:
+            in_ascii = self._dashboard.is_ascii
+            self._drawn_key = key
+            self._drawn = drawn(picture, inks, columns, rows, in_ascii=in_ascii)
+        top = first_row(picture, inks, columns)  # the clock, which is all that most ticks change
+        self.query_one("#wall", Canvas).put([top, *self._drawn[1:]])
 
-    def _keys(self) -> Iterator[tuple[str, str]]:
-        """What the keys do here, as the footer of the board has it."""
-        quits, back = [spelled(key) for key in self._quit[:1]], self._model.aftermath.back
-        keys = [("Esc", "hide who came back")] if back else []
-        if self.dibs.wall:
-            keys += [(key, "quit") for key in quits]
-            keys.append((f"type `{WORD}`", "the board, for five minutes"))
+    def _picture(self, columns: int) -> WallPicture:
+        model, source = self._model, self._dashboard.source
+        why = trouble_of(source.health, source.path, time.monotonic())
+        lines = self._found_lines((source.health.trouble or "no answer") if why else "", why)
+        now = model.now.fs / 1e9
+        alarmed = bool(why or model.count("stale"))
+        known = source.health.fresh > 0
+        mode, mode_ink = self._mode()
+        rates = model.rates
+        least = "" if rates.complete else "≥"
+        return WallPicture(
+            path=clean(source.path),
+            mode=mode,
+            mode_ink=mode_ink,
+            clock=f"{model.age_prefix}{clock(now)}" if now else "--:--:--",
+            ground="alarm" if alarmed else "pause" if model.pauses else "bar",
+            counts={state: model.count(state) for state in COUNTED},
+            known=known and not why,
+            under={state: under(model, lines, state) if known else "" for state in COUNTED},
+            lines=lines,
+            ages=[line.age(model) for line in lines],
+            clear=self._clear_words(),
+            backlog=f"{sum(model.count(state) for state in WAITING):,}",
+            goes_on=drain_text(model),
+            done=f"{least}{rate(rates.per_minute('dones', now))}",
+            failed=f"{least}{rate(rates.per_minute('fails', now))}",
+            hour=self._known_hour(buckets(columns)),
+            left="read-only",
+            right="   ".join(self._keys()),
+        )
+
+    def _found_lines(self, word: str, why: str) -> list[WallLine]:
+        """The causes; looking for them costs more than a second's tick may."""
+        model = self._model
+        key = (
+            word,
+            why,
+            tuple(model.counts.items()),
+            tuple(model.stale),
+            model.pauses,
+            model.waiters,
+            tuple(model.late_holders.back),
+            tuple(model.questions),
+            len(self._check.findings),
+            len(model.holders),
+        )
+        if key != self._lines_key or time.monotonic() >= self._lines_due:
+            self._lines_key, self._lines_due = key, time.monotonic() + _EVERY
+            self._lines = wall_lines(
+                model, self._dashboard.config, self._check.findings, trouble=(word, why)
+            )
+        return self._lines
+
+    def _known_hour(self, buckets: int) -> Hour:
+        """The last hour; it is counted again when a bucket ends or a count changes."""
+        model = self._model
+        key = hour_key(model, buckets)
+        if key != self._hour_key:
+            self._hour, self._hour_key = hour(model, buckets), key
+        return self._hour
+
+    def _clear_words(self) -> str:
+        if not self._model.complete:
+            return ""
+        longest = short(self._dashboard.config.waiting_too_long)
+        return f"no stale claim, no question, nothing late or waiting longer than {longest}"
+
+    def _mode(self) -> tuple[str, str]:
+        """How the board is watched, and its ink."""
+        health = self._dashboard.source.health
+        if health.trouble:
+            return f"✗ {health.trouble}", "alarm"
+        owed = health.lag(time.monotonic())
+        if owed and health.fresh:
+            return f"… waiting {short(owed)}", "alarm"
+        if health.live:
+            return "● live", "ok-text"
+        return ("↻ polling", "late") if health.fresh else ("… reading", "muted")
+
+    def _keys(self) -> list[str]:
+        """The keys that work here."""
+        keys = [spelled(key) for key in self._quit[:1]]
+        if self._model.late_holders.back:
+            leaves = ["Esc hides late holders"]
         else:
-            keys.append((" or ".join([*([] if back else ["Esc"]), *quits]), "back to the board"))
-        for key, words in keys:
-            yield f" {key}", "heading"
-            yield f" {words}  ", "muted"
-
-    def _counts(self, *, troubled: bool) -> Iterator[Big]:
-        """Every state in its colour; none while nothing is in it, or nothing is known of it."""
-        variables, room = self.app.theme_variables, self.size.width // len(STATES) - 1
-        for state in STATES:
-            count = self._model.count(state)
-            colour = variables.get(f"state-{state}" if count and not troubled else "faint")
-            style = Style(color=colour, bold=bool(count) and not troubled)
-            yield Big(number(count, room), f"{GLYPHS[state]} {state}", style)
+            leaves = [] if self._dashboard.wall else ["Esc leaves"]
+        if self._dashboard.wall:
+            leaves += [f"{key} quits" for key in keys]
+            opens = "open the board" if self._dashboard.config.read_only else "act for 5 min"
+            leaves.append(f"type {WORD} to {opens}")
+        return ["? help", *leaves]
 
     def on_key(self, event: Key) -> None:
-        """Only the word opens a wall; Esc hides who came back, then leads back to the board."""
+        """Open the board on the typed word; Esc hides late holders, then leads back."""
         event.stop()
+        pasted = self._dashboard.operator.keys.together
         self._typed = (self._typed + (event.character or ""))[-len(WORD) :]
         if self._typed == WORD:
-            app = self.dibs
-            app.pop_screen()
-            if app.wall:
-                if not app.config.read_only:
-                    app.unlock()
-                app.set_timer(_UNLOCKED, self._lock_again)
-        elif event.key == "escape" and self._model.aftermath.back:
-            self._model.aftermath.clear()
-            self.tick()
-        elif event.key in ("escape", *self._quit) and not self.dibs.wall:
-            self.dibs.pop_screen()
-        elif event.key in self._quit and not WORD.startswith(self._typed):
-            self.dibs.exit()
+            self.app.pop_screen()
+            if self._dashboard.wall:
+                if not self._dashboard.config.read_only:
+                    self._dashboard.unlock()
+                self.app.set_timer(_UNLOCKED, partial(_lock_again, self.app, self._dashboard))
+        elif event.key == "question_mark":
+            from dibs_tui.screens.help import HelpScreen
 
-    def _lock_again(self) -> None:
-        app = self.dibs
-        if not isinstance(app.screen, WallScreen):
-            app.push_screen(WallScreen(self._model))
+            self.app.push_screen(HelpScreen(self._dashboard.commands))
+        elif event.key == "escape" and self._model.late_holders.back:
+            self._model.late_holders.clear()
+            self.tick()
+        elif event.key in ("escape", *self._quit) and not self._dashboard.wall:
+            self.app.pop_screen()
+        elif event.key in self._quit and not WORD.startswith(self._typed) and not pasted:
+            self.app.exit()
+
+
+def _lock_again(app: App[object], dashboard: Dashboard) -> None:
+    if not isinstance(app.screen, WallScreen):
+        app.push_screen(WallScreen(dashboard))

@@ -1,1 +1,1 @@
-"""The parts of a screen, one to a file."""
+"""The widgets of the screens, one per file."""

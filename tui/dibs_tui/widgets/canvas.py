@@ -1,8 +1,8 @@
-"""Lines of strips of which only the cells that differ are sent to the terminal again."""
+"""A widget of strips that sends only changed cells to the terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rich.segment import Segment
 from textual.geometry import Region
@@ -11,7 +11,7 @@ from textual.widget import Widget
 
 
 class Canvas(Widget):
-    """Shows the lines that it was given last; a screen that stands still costs nothing."""
+    """Shows the given lines; an unchanged screen costs nothing."""
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
@@ -36,20 +36,30 @@ def _line(lines: Sequence[Strip], y: int) -> Strip:
 
 
 def _differing(one: Strip, two: Strip) -> tuple[int, int]:
-    """The cells between which two lines differ."""
+    """The first and the last differing cell of two lines."""
     if one == two:
         return 0, 0
-    ours, theirs = _cells(one), _cells(two)
+    old, new = list(one), list(two)
+    while old and new and old[-1] == new[-1]:  # most of a row stays: a clock in it does not
+        del old[-1], new[-1]
+    same = 0
+    while same < min(len(old), len(new)) and old[same] == new[same]:
+        same += 1
+    start = sum(segment.cell_length for segment in old[:same])
+    ours, theirs = _cells(old[same:]), _cells(new[same:])
     if len(ours) != len(theirs):
-        return 0, max(len(ours), len(theirs))
+        return 0, max(one.cell_length, two.cell_length)
     places = [n for n, (a, b) in enumerate(zip(ours, theirs, strict=True)) if a != b]
-    return (places[0], places[-1] + 1) if places else (0, 0)
+    return (start + places[0], start + places[-1] + 1) if places else (0, 0)
 
 
-def _cells(strip: Strip) -> list[tuple[object, ...]]:
-    """Each cell of a line; a wide character takes two."""
+def _cells(segments: Iterable[Segment]) -> list[tuple[object, ...]]:
+    """The cells of a part of a line; a wide character takes two."""
     cells: list[tuple[object, ...]] = []
-    for text, style, _ in strip:
+    for text, style, _ in segments:
+        if text.isascii():
+            cells += [(char, style, 0) for char in text]
+            continue
         for char in text:
             width = Segment(char).cell_length
             cells += [(char, style, n) for n in range(width)]

@@ -1,57 +1,52 @@
-"""A page of lines that can be scrolled; only those in the window are ever drawn."""
+"""A scrolling page of styled lines that draws only those in the window."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
-from rich.segment import Segment
-from rich.style import Style
 from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from dibs_tui.model.rows import EMPTY, Row
-from dibs_tui.themes import STATES
+from dibs_tui.model.rows import EMPTY, Row, plain
+from dibs_tui.widgets.looks import strip_of
 
-_LOOKS = ("text", "muted", "strong", "key", "heading", "chosen")
+_THUMB, _RAIL = "┃", "│"
+"""The scroll bar's moving part, and the line that it moves on."""
 
 
 class Page(ScrollView):
-    """Lines with the names of their looks."""
+    """A page of lines; `put` changes them."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"page--{look}" for look in (*_LOOKS, *STATES)}
     DEFAULT_CSS = """
-    Page { background: $background; overflow: hidden scroll;
-        scrollbar-size-vertical: 1; scrollbar-color: $panel; scrollbar-color-hover: $muted;
-        scrollbar-background: $background; }
-    Page > .page--text { color: $foreground; background: $background; }
-    Page > .page--muted { color: $muted; }
-    Page > .page--strong { text-style: bold; }
-    Page > .page--key { color: $primary; }
-    Page > .page--heading { color: $primary; text-style: bold; }
-    Page > .page--chosen { color: $background; background: $primary; text-style: bold; }
-    Page:nocolor > .page--chosen { text-style: bold reverse; }
-    """ + "".join(f"Page > .page--{state} {{ color: $state-{state}; }}\n" for state in STATES)
+    Page { background: $background; color: $foreground; overflow: hidden scroll;
+        scrollbar-size: 0 0; }
+    .-troubled Page { color: $faint; }
+    """
 
-    def __init__(self, *, id: str | None = None) -> None:
+    def __init__(self, *, id: str | None = None, ground: str = "bg") -> None:
         super().__init__(id=id)
         self.lines: Sequence[Row] = ()
-        """What is shown; given by `put` only."""
-        self._styles: dict[str, Style] = {}
+        """The shown lines; set by `put` only."""
+        self._ground = ground
 
     @property
     def cells(self) -> int:
-        """How wide a line may be."""
-        return max(8, self.scrollable_content_region.width)
+        """The width for a line, beside the scroll bar."""
+        return max(8, self.size.width - 1)
+
+    @property
+    def overflows(self) -> bool:
+        """Whether a part of the lines is out of sight."""
+        return len(self.lines) > self.size.height
 
     @property
     def text(self) -> str:
-        """What the page says."""
-        return "\n".join("".join(text for text, _ in line) for line in self.lines)
+        """The text of the page."""
+        return "\n".join(map(plain, self.lines))
 
     def put(self, lines: Sequence[Row]) -> None:
-        """Show these lines; the place in them stays."""
+        """Show these lines and keep the scroll position."""
         before, self.lines = self.lines, lines
         self._lengthen(max(len(lines), self.size.height))
         top = int(self.scroll_y)
@@ -61,28 +56,37 @@ class Page(ScrollView):
             self.refresh(*(Region(0, y, self.size.width, 1) for y in changed))
 
     def _lengthen(self, length: int) -> None:
-        """Another length lays out nothing anew, for the scroll bar has its place in any case."""
-        self.set_reactive(Page.virtual_size, Size(self.cells, length))
-        self.vertical_scrollbar.window_virtual_size = length
+        """Change the length without a layout: the scroll bar is drawn with the lines."""
+        if length != self.virtual_size.height:
+            self.set_reactive(Page.virtual_size, Size(self.cells, length))
+            self.refresh()
         if self.scroll_y > self.max_scroll_y:
             self.scroll_to(y=self.max_scroll_y, animate=False)
 
     def render_line(self, y: int) -> Strip:
         """One line of the screen."""
-        base, line = self._look("text"), _line(self.lines, int(self.scroll_y) + y)
-        segments = [Segment(text, base + self._look(look)) for text, look in line]
-        return Strip(segments).adjust_cell_length(self.size.width, base)
+        faint = self.screen.has_class("-troubled")
+        line = _line(self.lines, int(self.scroll_y) + y)
+        cells, bar = self.size.width, self._bar(y)
+        if not bar:
+            return strip_of(self.app, line, cells, self._ground, faint=faint)
+        found = strip_of(self.app, line, cells - 1, self._ground, faint=faint)
+        look = "muted" if bar == _THUMB else "line"
+        return Strip.join([found, strip_of(self.app, ((bar, look),), 1, self._ground)])
 
-    def notify_style_update(self) -> None:
-        """Another theme."""
-        self._styles.clear()
-        super().notify_style_update()
+    def _bar(self, y: int) -> str:
+        """The scroll bar on a line of the window; empty if everything is in sight."""
+        height, length = self.size.height, len(self.lines)
+        if not self.overflows or not height:
+            return ""
+        thumb = max(1, height * height // length)
+        first = int(self.scroll_y) * (height - thumb) // max(1, length - height)
+        return _THUMB if first <= y < first + thumb else _RAIL
 
-    def _look(self, name: str) -> Style:
-        if name not in self._styles:
-            partial = name != "text"
-            self._styles[name] = self.get_component_rich_style(f"page--{name}", partial=partial)
-        return self._styles[name]
+    def watch_scroll_y(self, old: float, new: float) -> None:
+        """Draw the lines that are in the window now, and the scroll bar."""
+        super().watch_scroll_y(old, new)
+        self.refresh()
 
 
 def _line(lines: Sequence[Row], number: int) -> Row:

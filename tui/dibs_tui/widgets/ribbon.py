@@ -1,4 +1,4 @@
-"""One line of parts that can be clicked, each of which stands for an action."""
+"""One line of parts that can be clicked, each with an action."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from textual.events import Click
 from textual.message import Message
 
 from dibs_tui.model.rows import Row, plain
-from dibs_tui.text import width
+from dibs_tui.text.safe import width
 from dibs_tui.widgets.page import Page
 
 
 class Ribbon(Page, can_focus=False):
-    """Tabs or keys; not `Bar`, which is what the styles of a progress bar call a part of theirs."""
+    """A line of tabs or keys. Not named `Bar`, because Textual's progress bar styles that name."""
 
     DEFAULT_CSS = "Ribbon { height: 1; scrollbar-size: 0 0; overflow: hidden hidden; }"
 
@@ -24,8 +24,8 @@ class Ribbon(Page, can_focus=False):
             super().__init__()
             self.action = action
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, *, id: str | None = None, ground: str = "bar") -> None:
+        super().__init__(id=id, ground=ground)
         self._places: list[tuple[int, int, str]] = []
 
     def put_parts(self, parts: Iterable[tuple[str, Row]]) -> None:
@@ -39,7 +39,7 @@ class Ribbon(Page, can_focus=False):
         self.put([line])
 
     def on_click(self, event: Click) -> None:
-        """Do what the part under the pointer stands for."""
+        """Report the action of the part under the pointer."""
         for start, end, action in self._places:
             if start <= event.x < end:
                 self.post_message(self.Clicked(action))

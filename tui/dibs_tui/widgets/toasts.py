@@ -1,128 +1,104 @@
-"""Notices that go away after a few seconds, over the lower right corner of every screen.
+"""What the dashboard says for a while: one line above the footer of every screen.
 
-Textual mounts a widget for each of its toasts, on each screen again, with a timer for the time that
-is left. Where a toast expires between the look whether it has and that timer, that time is below 0
-and the timer's loop never ends: no key, no clock and no exit. So ours are lines of one widget, each
-notice has one timer with its full time, and no screen mounts or removes anything for them.
+These replace Textual's toasts, which cover rows and can freeze the app: Textual mounts a widget for
+each toast on each new screen, with a timer for the time that is left. Here nothing is mounted or
+removed for a message. It stands until the next key; a warning or an error stays for its full time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from rich.segment import Segment
-from rich.text import Text
-from textual.app import ComposeResult
-from textual.containers import Container
 from textual.events import Click
-from textual.strip import Strip
 
-from dibs_tui.widgets.canvas import Canvas
+from dibs_tui.model.frame.pieces import Pieces, RowPlan, folded
+from dibs_tui.model.frame.status_row import Said, said_pieces
+from dibs_tui.widgets.frame_rows import FrameRows
 
 if TYPE_CHECKING:
     from textual.notifications import SeverityLevel
 
-_WIDE = 60
-_FRAME = 3
-"""Cells of a line that are not text: the bar on its left, and one cell on each side."""
-_BELOW = 1
-"""Lines below them: the footer stays in sight."""
-
 
 @dataclass(frozen=True, eq=False)
 class Toast:
-    """What is said for a while."""
+    """One message."""
 
     words: str
     severity: SeverityLevel = "information"
+    until: float = 0.0
+    """The time on the monotonic clock up to which it stays although keys are pressed."""
+    more: str = ""
+    """How it was done, if it is the result of an act; its age follows."""
+    hint: tuple[str, str] = ("", "")
+    """A key that goes on from there, and what it does."""
+    at: float = field(default_factory=time.monotonic)
 
 
-class Toasts(Container):
-    """Shows the newest that fit, the latest at the bottom; a click on one removes it."""
+@runtime_checkable
+class Notifying(Protocol):
+    """An app whose messages are the same on all its screens."""
+
+    toasts: list[Toast]
+    """The current messages, newest last."""
+    said: list[Toast]
+    """The last messages, also those that are no longer shown, newest last."""
+
+    def say(self, toast: Toast) -> None:
+        """Show a message on every screen until the next key."""
+
+    def drop(self, toast: Toast) -> None:
+        """Remove a message."""
+
+
+def said_of(toasts: list[Toast]) -> Said | None:
+    """The newest message as the status row shows it; None without any."""
+    if not toasts:
+        return None
+    last = toasts[-1]
+    kind = "done" if last.more else last.severity
+    age = time.monotonic() - last.at if last.more else None
+    return Said(last.words, kind, last.more, age, last.hint, len(toasts) - 1)
+
+
+class Toasts(FrameRows):
+    """A line, or up to three, that is there only while something is said; a click removes it."""
 
     DEFAULT_CSS = """
-    Toasts { layer: toasts; dock: bottom; width: 1fr; height: auto; margin-bottom: 1; display: none;
-        align-horizontal: right; visibility: hidden; }
+    Toasts { layer: toasts; dock: bottom; height: 1; margin-bottom: 1; display: none; }
     """
-
-    def compose(self) -> ComposeResult:
-        """One box for all of them."""
-        yield _Box()
-
-    def on_mount(self) -> None:
-        """Show those that came before this screen."""
-        self.show()
-
-    def show(self) -> None:
-        """Show what is said by now."""
-        from dibs_tui.app import DibsApp
-
-        if isinstance(self.app, DibsApp) and self.is_attached:
-            toasts = self.app.toasts
-            self.display = bool(toasts)
-            for box in self.query(_Box):
-                box.show(toasts)
-
-
-class _Box(Canvas):
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "toasts--text", "toasts--information", "toasts--warning", "toasts--error",
-    }  # fmt: skip
-    DEFAULT_CSS = """
-    _Box { visibility: visible; width: 60; max-width: 50%; height: 0; }
-    _Box > .toasts--text { background: $panel-lighten-1; color: $foreground; }
-    _Box > .toasts--information { background: $panel-lighten-1; color: $success; }
-    _Box > .toasts--warning { background: $panel-lighten-1; color: $warning; }
-    _Box > .toasts--error { background: $panel-lighten-1; color: $error; }
-    """
+    _MOST = 3
+    """The lines that a long message takes at most."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self._toasts: Sequence[Toast] = ()
-        self._at: list[Toast] = []
-        """The one that each line belongs to."""
+        super().__init__(id="toasts", ground="raise")
 
-    def show(self, toasts: Sequence[Toast]) -> None:
-        """Say these; only for other room is the screen laid out again."""
-        self._toasts = toasts
-        width, height = self.app.size
-        wide, room = min(_WIDE, width // 2), height - _BELOW
-        lines: list[Strip] = []
-        self._at = []
-        for toast in reversed(toasts):
-            block = self._block(toast, wide)
-            if lines and len(lines) + len(block) > room:
-                break
-            lines[:0] = block
-            self._at[:0] = [toast] * len(block)
-        if len(lines) != self.size.height:
-            self.styles.height = len(lines)
-        self.put(lines)
+    def on_mount(self) -> None:
+        """Show what was said before this screen."""
+        self.say()
 
-    def _block(self, toast: Toast, wide: int) -> list[Strip]:
-        base = self.get_component_rich_style("toasts--text")
-        bar = Segment("▌", self.get_component_rich_style(f"toasts--{toast.severity}"))
-        wrapped = Text(toast.words).wrap(self.app.console, max(1, wide - _FRAME))
-        return [
-            Strip([bar, Segment(f" {line}", base)]).adjust_cell_length(wide, base)
-            for line in ("", *(line.plain.rstrip() for line in wrapped), "")
-        ]
+    def say(self) -> None:
+        """Show the newest message."""
+        if isinstance(self.app, Notifying) and self.is_attached:
+            said = said_of(self.app.toasts)
+            self.display = said is not None
+            if said is not None:
+                rows = folded(said_pieces(said), self.app.size.width - 2, self._MOST)
+                self.styles.height = len(rows)
+                self.show([self._placed(row) for row in rows])
+
+    def _placed(self, row: Pieces) -> Pieces:
+        plan = RowPlan(self.app.size.width)
+        plan.left(1, *row)
+        return plan.row()
 
     def on_resize(self) -> None:
-        """Other lines fit."""
-        self.show(self._toasts)
+        """Cut the line to the new width."""
+        self.say()
+        super().on_resize()
 
     def on_click(self, event: Click) -> None:
-        """It was read."""
-        from dibs_tui.app import DibsApp
-
-        if isinstance(self.app, DibsApp) and event.y < len(self._at):
-            self.app.drop(self._at[event.y])
-
-    def notify_style_update(self) -> None:
-        """Another theme."""
-        super().notify_style_update()
-        if self._toasts:
-            self.call_later(self.show, self._toasts)
+        """Remove the message."""
+        if isinstance(self.app, Notifying) and self.app.toasts:
+            self.app.drop(self.app.toasts[-1])

@@ -1,0 +1,1 @@
+"""The files engine: a board in a plain directory."""

@@ -1,0 +1,1 @@
+"""dibs/files/probing"""

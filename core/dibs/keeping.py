@@ -1,0 +1,541 @@
+"""Keep one claim while a body works on it: the thread of heartbeats, and the claim as it is used.
+
+The thread beats every third of the ttl. It is separate, so that storage that hangs blocks nothing
+else: the deadline of the claim needs no storage.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Self
+
+from dibs.host import boottime
+from dibs.model.errors import DibsError, Lost, StorageError, Uncertain
+from dibs.model.outputs import check_note
+from dibs.model.safe_text import shown
+from dibs.model.sample import SECOND
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from dibs.model.questions import Question
+    from dibs.model.records import Record
+    from dibs.model.task import Task
+    from dibs.protocols import Claim, OutputKeeper
+
+_AGAIN = 0.1
+"""Seconds between two attempts to end a claim while the storage fails."""
+_REASON = 1000
+"""How many characters of an exception's last line are kept."""
+
+
+class Beats(threading.Thread):
+    """Renews a lease every third of its ttl until `end` is called or the claim cannot be kept."""
+
+    def __init__(self, claim: Claim, wake: Callable[[], None]) -> None:
+        super().__init__(daemon=True, name=f"dibs-beats-{claim.id}")
+        self.beats = 0
+        self.error: DibsError | None = None
+        """Why the work must stop; None while the claim is kept."""
+        self.quiet = threading.Lock()
+        """Held during a heartbeat: whoever ends the claim holds it, so that none comes after."""
+        self._claim = claim
+        self._wake = wake
+        self._called = threading.Event()
+        self._over = False
+        self._note: str | None = None
+        self._begun = boottime()
+
+    def end(self) -> None:
+        """Send no more heartbeats; one that has begun may still finish."""
+        self._over = True
+        self._called.set()
+
+    def note(self, text: str) -> None:
+        """Write this note as soon as storage allows; the last one counts."""
+        self._note = text
+        self._called.set()
+
+    def write_note(self) -> None:
+        """Write the last note that is not written yet."""
+        text, self._note = self._note, None
+        if text is None:
+            return
+        try:
+            self._claim.note(text)
+        except Lost:
+            raise
+        except DibsError:
+            pass  # the lease decides; a note can be missing
+
+    def beaten(self) -> None:
+        """Called in this thread after each heartbeat that was in time."""
+
+    def run(self) -> None:
+        """Send heartbeats until `end` is called or the claim cannot be kept."""
+        due = self._begun + self._third
+        while True:
+            self._called.wait(max(0.0, (due - boottime()) / SECOND))
+            if self._over:
+                return
+            self._called.clear()
+            beats = boottime() >= due
+            with self.quiet:
+                if self._over:
+                    return
+                try:
+                    self.write_note()
+                    if beats:
+                        due = boottime() + self._third
+                        self._beat()
+                except DibsError as error:
+                    self.error = error
+                    self._wake()
+                    return
+            if self._over:
+                return
+            if beats:
+                self.beaten()
+                self.beats += 1
+                self._wake()
+
+    @property
+    def _third(self) -> int:
+        return int(self._claim.ttl / 3 * SECOND)
+
+    def _beat(self) -> None:
+        stop = self._claim.deadline - int(self._claim.ttl / 10 * SECOND)
+        self._claim.beat()
+        if boottime() >= stop:
+            raise Uncertain(f"{self._claim.name}: its lease was renewed too late; stop")
+
+
+class LostEvent(threading.Event):
+    """Set as soon as the work must stop, even if storage hangs so that no heartbeat can fail."""
+
+    def __init__(self, past: Callable[[], bool]) -> None:
+        super().__init__()
+        self._past = past
+        self._calls: list[Callable[[], object]] = []
+
+    def on_set(self, call: Callable[[], object]) -> None:
+        """Call this too when a heartbeat finds that the claim is lost."""
+        self._calls.append(call)
+
+    def set(self) -> None:
+        """The claim is lost."""
+        super().set()
+        for call in self._calls:
+            call()
+
+    def is_set(self) -> bool:
+        """Whether the claim is lost, or its lease was not renewed in time."""
+        if not super().is_set() and self._past():
+            self.set()
+        return super().is_set()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until the claim is lost, or for `timeout` seconds; returns whether it is."""
+        end = None if timeout is None else boottime() + int(timeout * SECOND)
+        while not self.is_set():
+            left = 1.0 if end is None else min(1.0, (end - boottime()) / SECOND)
+            if left <= 0:
+                return False
+            super().wait(left)  # at most a second, because the deadline moves
+        return True
+
+
+class KeptClaim:
+    """A claim whose lease is renewed in the background while a `with` body works.
+
+    Leaving the body ends the claim: a task is done, a lock is released. An exception is `fail` with
+    its last line, and it goes on. `KeyboardInterrupt`, `SystemExit` and a cancellation release. A
+    claim that was ended inside the body, with `done`, `fail`, `release` or `ask`, is left alone.
+
+    >>> with board.working(owner="web-3") as claim:
+    ...     claim.note("step 1 of 2")
+    ...     claim.check()
+    >>> board.find(claim.id)[0].state
+    'done'
+    """
+
+    def __init__(self, claim: Claim, turn: Callable[[], AbstractContextManager[object]]) -> None:
+        self._claim = claim
+        self._turn = turn
+        self._pid = os.getpid()
+        self._ended: Task | None = None
+        self.outcome = ""
+        """How it ended: `done`, `failed`, `released`, `asked`, `lost` or `uncertain`."""
+        self._lost = LostEvent(self._is_past)
+        self._beats = Beats(claim, self._notice)
+        self._start()
+
+    def __repr__(self) -> str:
+        state = self.outcome or ("lost" if self._lost.is_set() else "kept")
+        return f"<{state} claim {self.name}>"
+
+    def _start(self) -> None:
+        """Begin to beat; if that is impossible the claim is released."""
+        try:
+            self._beats.start()
+        except BaseException:
+            with suppress(DibsError):
+                self._claim.release("its heartbeats could not be started")
+            raise
+
+    def __enter__(self) -> Self:
+        """The body that ends the claim, for the claims of a loop."""
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if self._is_elsewhere():
+            return  # the parent has the claim, and it ends it
+        try:
+            if error is None:
+                self._finish()
+            else:
+                self._give_back(error)
+        except Exception:
+            raise
+        except BaseException:  # such as a second Ctrl+C, while the claim was being ended
+            with suppress(DibsError):
+                self.release("interrupted")
+            raise
+        finally:
+            self._beats.end()
+            if self._beats.ident is not None:
+                self._beats.join()
+
+    # What it is
+
+    @property
+    def task(self) -> Task:
+        """The task or lock, with its exact name while claimed.
+
+        >>> claim.task.state
+        'claimed'
+        """
+        return self._claim.task
+
+    @property
+    def record(self) -> Record:
+        """What the holder wrote about itself.
+
+        >>> claim.record.owner
+        'web-3'
+        """
+        return self._claim.record
+
+    @property
+    def name(self) -> str:
+        """The exact name, as verbs print and take it: `<id>.<stamp>.<claim>`.
+
+        >>> claim.name.startswith("build.f1.web-3-")
+        True
+        """
+        return self._claim.name
+
+    @property
+    def id(self) -> str:
+        """The id of the task or lock.
+
+        >>> claim.id
+        'build'
+        """
+        return self._claim.id
+
+    @property
+    def fence(self) -> int:
+        """A number that grows with every claim of this id; reject writes with a lower one.
+
+        >>> claim.fence
+        1
+        """
+        return self._claim.fence
+
+    @property
+    def slot(self) -> int:
+        """The number of the slot of a lock that was acquired with several; else 1.
+
+        >>> claim.slot
+        1
+        """
+        return self._claim.slot
+
+    @property
+    def ttl(self) -> float:
+        """The lease: how many seconds the claim lasts without a heartbeat.
+
+        >>> claim.ttl
+        120
+        """
+        return self._claim.ttl
+
+    @property
+    def deadline(self) -> int:
+        """When the body must stop unless a heartbeat succeeds; boot-time clock, nanoseconds.
+
+        >>> claim.deadline > 0
+        True
+        """
+        return self._claim.deadline
+
+    @property
+    def path(self) -> str | None:
+        """The path of the payload; None if it is not a file on this host.
+
+        >>> claim.path == os.path.abspath(f"tasks/{claim.task.name}")
+        True
+        """
+        return self._claim.path
+
+    def payload(self, limit: int = 1 << 30) -> bytes:
+        """The payload, at most `limit` bytes of it.
+
+        >>> claim.payload()
+        b'what to do'
+        """
+        return self._claim.payload(limit)
+
+    @property
+    def answers(self) -> tuple[Question, ...]:
+        """The questions that were asked about this task, oldest first, with their answers.
+
+        >>> claim.answers
+        ()
+        """
+        return self._claim.answers
+
+    # While it is kept
+
+    @property
+    def lost(self) -> threading.Event:
+        """Set as soon as the work must stop; any thread may look at it or wait for it.
+
+        >>> with board.working() as claim:
+        ...     while not claim.lost.is_set():
+        ...         break  # one step of the work
+        """
+        return self._lost
+
+    def on_lost(self, call: Callable[[], object]) -> None:
+        """Call this, in any thread, when a heartbeat finds that the claim is lost.
+
+        >>> claim.on_lost(lambda: print("lost"))
+        """
+        self._lost.on_set(call)
+
+    def check(self) -> None:
+        """Raise `Lost` if the claim is no longer yours, or if its lease could not be renewed.
+
+        It looks at the board, at the price of one `stat`.
+
+        >>> with board.working() as claim:
+        ...     claim.check()
+        ...     _ = board.force_release(claim.name, "stuck")
+        ...     claim.check()
+        Traceback (most recent call last):
+        dibs.model.errors.Lost: ...
+        """
+        self._require_kept()
+        try:
+            self._claim.verify()
+        except Lost as error:
+            self._lose(error)
+            raise
+        except Uncertain:
+            self._require_kept()  # storage that fails for a moment: the lease still decides
+
+    def verify(self) -> None:
+        """The same as `check`.
+
+        >>> claim.verify()
+        """
+        self.check()
+
+    def note(self, text: str) -> None:
+        """Say in one line what the work is doing; it is written in the background.
+
+        Of several notes in a row the last one counts.
+
+        >>> with board.working() as claim:
+        ...     claim.note("step 1 of 2")
+        """
+        self._require_own()
+        check_note(text)
+        if self._ended is None:
+            self._beats.note(text)
+
+    def beat(
+        self,
+        *,
+        ttl: float | None = None,
+        metadata: str | None = None,
+        note: str | None = None,
+    ) -> None:
+        """Renew the lease now, with new terms; the heartbeats in the background need no help.
+
+        >>> claim.beat(ttl=300)
+        """
+        self._require_kept()
+        with self._beats.quiet:
+            try:
+                self._claim.beat(ttl=ttl, metadata=metadata, note=note)
+            except Lost as error:
+                self._lose(error)
+                raise
+
+    def keep_output(self, limit: int) -> OutputKeeper:
+        """Where to keep what the work prints, at most `limit` bytes: the beginning and the end.
+
+        >>> claim.keep_output(65_536).keep(b"compiling\\n", 0)
+        """
+        self._require_own()
+        return self._claim.keep_output(limit)
+
+    # How it ends
+
+    def done(self, result: bytes | None = None) -> Task:
+        """Commit the finished task now, perhaps with a result; leaving the body does nothing more.
+
+        >>> with board.working() as claim:
+        ...     task = claim.done(b"42")
+        >>> board.result(task)
+        b'42'
+        """
+        return self._end("done", lambda: self._claim.done(result))
+
+    def fail(self, reason: str = "", *, retry_in: float | None = None) -> Task:
+        """Count a failed attempt now; leaving the body does nothing more.
+
+        >>> with board.working() as claim:
+        ...     task = claim.fail("no such branch", retry_in=60)
+        >>> task.state
+        'later'
+        """
+        return self._end("failed", lambda: self._claim.fail(reason, retry_in=retry_in))
+
+    def release(self, reason: str = "", *, start_in: float = 0.0) -> Task:
+        """Give the task or lock back now, unchanged; leaving the body does nothing more.
+
+        >>> with board.working() as claim:
+        ...     claim.release().state
+        'available'
+        """
+        return self._end("released", lambda: self._claim.release(reason, start_in=start_in))
+
+    def ask(self, question: str) -> Task:
+        """End the claim with a question to a person; leaving the body does nothing more.
+
+        >>> with board.working() as claim:
+        ...     claim.ask("which branch?").state
+        'asked'
+        """
+        return self._end("asked", lambda: self._claim.ask(question))
+
+    def _end(self, outcome: str, verb: Callable[[], Task]) -> Task:
+        """End the claim; no heartbeat comes between or after, which would find it gone."""
+        self._require_own()
+        if self._ended is not None:
+            return verb()  # a repeated commit succeeds, anything else is refused
+        if self._lost.is_set():
+            raise self._error()
+        with self._beats.quiet:
+            with suppress(DibsError):
+                self._beats.write_note()
+            try:
+                with self._turn():
+                    self._ended = verb()
+            except Lost as error:
+                self._lose(error)
+                raise
+            except Uncertain:
+                self.outcome = "uncertain"
+                raise
+            self.outcome = outcome
+            self._beats.end()
+        return self._ended
+
+    def _finish(self) -> None:
+        """End the claim after a body without an error; tries again while the lease lasts."""
+        while self._ended is None:
+            try:
+                if self.task.kind == "lock":
+                    self.release()
+                else:
+                    self.done()
+            except (StorageError, Uncertain) as error:
+                again = not isinstance(error, Uncertain) or error.again
+                if not again or self._lost.wait(_AGAIN):
+                    raise
+
+    def _give_back(self, error: BaseException) -> None:
+        """End the claim after an error of the body, which is more important than one of ours."""
+        if self._ended is not None or self._lost.is_set():
+            return
+        reason = last_line(error)
+        try:
+            if isinstance(error, Exception) and self.task.kind == "task":
+                self.fail(reason)
+            else:
+                self.release(reason)
+        except DibsError as trouble:
+            error.add_note(f"dibs: the claim {self.name} was not ended: {trouble}")
+
+    # What it knows
+
+    def _is_elsewhere(self) -> bool:
+        """Whether this is a fork of the process that has the claim."""
+        return os.getpid() != self._pid
+
+    def _is_past(self) -> bool:
+        if self._ended is not None:
+            return False
+        return self._is_elsewhere() or 0 < self._claim.deadline <= boottime()
+
+    def _notice(self) -> None:
+        if self._beats.error is not None and self._ended is None:
+            self.outcome = "lost"
+            self._lost.set()
+
+    def _lose(self, error: Lost) -> None:
+        self.outcome = "lost"
+        self._beats.error = self._beats.error or error
+        self._beats.end()
+        self._lost.set()
+
+    def _require_own(self) -> None:
+        """Refuse a fork: two processes would work under one claim."""
+        if self._is_elsewhere():
+            text = f"{self.name} belongs to process {self._pid}, of which this is a fork; stop"
+            raise Lost(text, self.name)
+
+    def _require_kept(self) -> None:
+        self._require_own()
+        if self._ended is not None:
+            raise Lost(f"{self.name} has ended: it is {self._ended.state}; stop", self.name)
+        if self._lost.is_set():
+            self.outcome = "lost"
+            raise self._error()
+
+    def _error(self) -> Lost:
+        """Why the work must stop, as a new error for each caller."""
+        found = self._beats.error
+        if isinstance(found, Lost):
+            return Lost(str(found), found.name, found.now)
+        why = str(found) if found is not None else f"{self.name}: its lease was not renewed in time"
+        return Lost(f"{why.removesuffix('; stop')}; stop", self.name)
+
+
+def last_line(error: BaseException) -> str:
+    """An exception in one line: its type, and the last line of its text."""
+    try:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    except Exception:  # of a class whose text cannot be made
+        lines = []
+    kind = type(error).__qualname__
+    text = f"{kind}: {lines[-1]}" if lines else kind
+    return shown(text.encode("utf-8", "backslashreplace").decode())[:_REASON]

@@ -1,0 +1,215 @@
+"""The settings of a board, as `board.toml` has them."""
+
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from dibs.model.errors import BadName, BadSettings, NewerFormat, short
+from dibs.model.records import TTL_MAX, TTL_MIN
+
+FORMAT = 2
+TOML_BYTES = 65_536
+SPAN_MAX = 36_500 * 86_400
+"""The longest time that a setting may give, in seconds."""
+_FILE = ".dibs/board.toml"
+_FIX = "correct or remove it"
+_DELAYS = 32
+"""The most delays that `retry` may have."""
+OFF, NORMAL, STRICT = "off", "normal", "strict"
+
+
+class Settings(NamedTuple):
+    """A board's settings and their defaults.
+
+    >>> board.settings.ttl, board.settings.max_attempts
+    (120, 5)
+    """
+
+    ttl: float = 120
+    """The lease in seconds if a worker gives none."""
+    plain_ttl: float = 600
+    """The lease of shell claims, which are made with `mv`."""
+    max_attempts: int = 5
+    """Attempts (failures and expiries) after which a task moves to `failed/`."""
+    durability: str = NORMAL
+    """What survives a power cut. `normal`: add, done, failed; `strict`: all; `off`: nothing."""
+    reap_dead: bool = True
+    """Whether a claim is reaped before its ttl once its process has exited."""
+    retry: tuple[float, ...] = (1, 10, 60, 600)
+    """The seconds that a task waits after its first failure, its second and so on; the last one
+    repeats. Empty: failed tasks are available at once."""
+    run_log: int = 0
+    """How many bytes of each command's output `dibs run` keeps; 0 keeps none."""
+    run_timeout: float = 0
+    """Seconds after which `dibs run` ends a command; 0 for no limit."""
+    run_idle: float = 0
+    """Seconds without output and notes after which `dibs run` ends a command; 0 for no limit."""
+    keep_logs: float = 604_800
+    """Seconds for which the output of earlier attempts is kept."""
+
+
+DEFAULT_TOML = b"""\
+format = 2
+ttl = 120
+plain_ttl = 600
+max_attempts = 5
+durability = "normal"
+reap_dead = true
+retry = ["1s", "10s", "1m", "10m"]
+"""
+"""The file that `init` writes."""
+
+
+def load(data: bytes) -> Settings:
+    """The settings in a `board.toml`; raises an error that names the line and the fix."""
+    if data == DEFAULT_TOML:  # saves the import of a parser
+        return Settings()
+    import tomllib  # imported only for changed settings
+
+    if len(data) > TOML_BYTES:
+        raise BadSettings(f"{_FILE} is larger than {TOML_BYTES} bytes: {_FIX}")
+    try:
+        table = tomllib.loads(data.decode())
+    except RecursionError:
+        raise BadSettings(f"{_FILE} is nested too deeply: {_FIX}") from None
+    except ValueError as error:
+        raise BadSettings(f"{_FILE} is not valid TOML: {error}: {_FIX}") from None
+    found = table.pop("format", FORMAT)
+    if type(found) is not int or found > FORMAT:
+        raise NewerFormat(
+            f"{_FILE}{line_of(data, 'format')}: this dibs knows format {FORMAT}, got {found!r}: "
+            "update dibs"
+        )
+    return Settings(**{key: _checked(data, key, value) for key, value in table.items()})
+
+
+def dump(settings: Settings) -> bytes:
+    """A `board.toml` with these settings."""
+    lines = [f"format = {FORMAT}"]
+    defaults, written = Settings(), DEFAULT_TOML.decode()
+    for key, value in settings._asdict().items():
+        if value == getattr(defaults, key) and f"\n{key} = " not in written:
+            continue  # an earlier dibs does not know it
+        shown = f'"{value}"' if isinstance(value, str) else str(value).lower()
+        if isinstance(value, tuple):
+            times = ", ".join(f'"{_time(each)}"' for each in value)
+            shown = f"[{times}]"
+        lines.append(f"{key} = {shown}")
+    return ("\n".join(lines) + "\n").encode()
+
+
+def check_ttl(ttl: float) -> float:
+    """The ttl, if it is valid; else `BadName`."""
+    if isinstance(ttl, bool) or not isinstance(ttl, (int, float)) or not TTL_MIN <= ttl <= TTL_MAX:
+        raise BadName(f"ttl must be {TTL_MIN} to {TTL_MAX} seconds, got {_plain(ttl)}")
+    return ttl
+
+
+def check_wait(wait: float) -> float:
+    """The seconds to wait, if they are valid; else `BadName`."""
+    if isinstance(wait, bool) or not isinstance(wait, (int, float)) or not wait >= 0:
+        raise BadName(f"wait must be 0 or more seconds, got {_plain(wait)}")
+    return wait
+
+
+def _checked(data: bytes, key: str, value: Any) -> Any:
+    match key, value:
+        case (("ttl" | "plain_ttl"), (int() | float())) if not isinstance(value, bool):
+            if TTL_MIN <= value <= TTL_MAX:
+                return value
+            wanted = f"{TTL_MIN} to {TTL_MAX} seconds"
+        case (("ttl" | "plain_ttl"), _):
+            wanted = f"{TTL_MIN} to {TTL_MAX} seconds"
+        case "max_attempts", _:
+            if type(value) is int and 1 <= value <= 999_999_999:
+                return value
+            wanted = "a number of at least 1"
+        case "durability", _:
+            if value in (OFF, NORMAL, STRICT):
+                return value
+            wanted = f'"{OFF}", "{NORMAL}" or "{STRICT}"'
+        case "reap_dead", _:
+            if isinstance(value, bool):
+                return value
+            wanted = "true or false"
+        case "retry", _:
+            times = _times(value)
+            if times is not None:
+                return times
+            wanted = f'a list of times up to a day, such as ["10s", "5m"], at most {_DELAYS}'
+        case (("run_timeout" | "run_idle" | "keep_logs"), _):
+            if (found := _span(value)) is not None:
+                return found
+            wanted = 'a time such as 90, "90s" or "2h", at most 36500d'
+        case "run_log", _:
+            from dibs.model.outputs import check_log_bytes, size
+
+            with suppress(BadName):
+                return size(value) if isinstance(value, str) else check_log_bytes(value)
+            wanted = '0, or 4096 to 1073741824 bytes, such as "1M"'
+        case _:
+            known = ", ".join(Settings._fields)
+            raise BadSettings(
+                f"{_FILE}{line_of(data, key)}: there is no setting {key!r}: use one of {known}"
+            )
+    raise BadSettings(f"{_FILE}{line_of(data, key)}: {key} must be {wanted}, got {value!r}")
+
+
+def _times(value: Any) -> tuple[float, ...] | None:
+    """The delays of a list in seconds; None if one of them is not a time up to a day."""
+    from dibs.model.delays import LONGEST
+    from dibs.model.filters import seconds
+
+    if not isinstance(value, list) or len(value) > _DELAYS:
+        return None
+    try:
+        found = tuple(seconds(each) for each in value if isinstance(each, str))
+    except BadName:
+        return None
+    fits = len(found) == len(value) and all(each <= LONGEST for each in found)
+    return found if fits else None
+
+
+def _time(delay: float) -> str:
+    """A delay as the settings have it, in the largest unit that needs no fraction."""
+    for unit, size in (("h", 3600), ("m", 60)):
+        if delay and delay % size == 0:
+            return f"{delay // size:g}{unit}"
+    return f"{delay:g}s"
+
+
+def _span(value: object) -> float | None:
+    """A number of seconds, or a time with its unit; None for anything else."""
+    from dibs.model.filters import seconds
+
+    with suppress(BadName):
+        found = seconds(value) if isinstance(value, str) else value
+        if isinstance(found, (int, float)) and not isinstance(found, bool):
+            return found if 0 <= found <= SPAN_MAX else None
+    return None
+
+
+def line_of(data: bytes, *keys: str) -> str:
+    """The line that sets a key or, with two, an entry of a table, as an error names it.
+
+    An entry that has no line of its own has that of its table; empty if none is found.
+    """
+    table: list[str] = []
+    for number, line in enumerate(data.decode().split("\n"), 1):
+        head = line.strip()
+        if head.startswith("["):
+            table = found = _path(head.strip("[]"))
+        else:
+            found = [*table, *_path(line.partition("=")[0])]
+        if found[: len(keys)] == list(keys):
+            return f" line {number}"
+    return line_of(data, *keys[:-1]) if len(keys) > 1 else ""
+
+
+def _path(dotted: str) -> list[str]:
+    """The parts of a dotted key."""
+    return [part.strip().strip("\"'") for part in dotted.split(".")]
+
+
+def _plain(value: object) -> str:
+    """A number without a needless `.0`; anything else as errors quote it."""
+    return f"{value:g}" if type(value) is float else short(value)

@@ -1,0 +1,213 @@
+"""The acts that can be undone, read from the log backwards and only as far as needed."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, deque
+from collections.abc import Collection, Iterable, Iterator
+from typing import TYPE_CHECKING, Protocol
+
+from dibs.model.events import BY_OPERATOR, FORMER_VERBS, LEDGER, ON_BOARD
+from dibs.model.task import ASKED, DONE, FAILED, WAITING
+
+if TYPE_CHECKING:
+    from dibs.model.events import Cursor, Event
+    from dibs.model.task import Task
+
+UNDONE = ("force-release", "requeue", "park", "prioritize", "answer")
+"""The verbs of acts that only operators do."""
+_ACTS = (*UNDONE, "reap")
+"""All verbs of acts. A reap is an act if an operator asked for it; it cannot be undone."""
+_ON_IDS = (*_ACTS, "undo", "add", "forget")
+"""The verbs that affect which act on an id is the last."""
+_match_done = re.compile(r"(?:.*, )?(\d{1,9}) done(?:,|$)").match
+
+
+class Backwards(Protocol):
+    """A log that can be read from its end."""
+
+    def newest_first(
+        self, ident: str | None = None, verbs: Collection[str] = ()
+    ) -> Iterator[Event]:
+        """The events of one id or of these verbs, the newest first."""
+
+
+class Followed(Backwards, Protocol):
+    """A log that can also be read on from a cursor."""
+
+    def newest_first(
+        self,
+        ident: str | None = None,
+        verbs: Collection[str] = (),
+        until: Cursor | None = None,
+    ) -> Iterator[Event]:
+        """The same; with `until` only the events before that cursor."""
+
+    def end(self) -> Cursor:
+        """The end of the log now."""
+
+    def since(self, cursor: Cursor | None = None) -> tuple[list[Event], Cursor]:
+        """The events after a cursor, and the cursor for the next call."""
+
+
+def undo_steps(log: Backwards, ident: str | None = None) -> Iterator[tuple[Event, ...]]:
+    """The acts that are not undone yet, newest first, on all ids and the board, or on one id.
+
+    A step is one act, or all acts of an act on many, in their order. For one id each act is a
+    separate step, and acts from before it was added do not count.
+    """
+    more = ("add", "forget") if ident is not None else ON_BOARD
+    verbs = (*_ACTS, "undo", LEDGER, *more)
+    return _steps(log.newest_first(ident, verbs))
+
+
+def not_undoable(event: Event, now: Iterable[Task]) -> str:
+    """Why an act cannot be undone while these tasks have its id; empty if it can."""
+    now = tuple(now)
+    task, before = event.after, event.before
+    if before is not None and before.live:
+        return "its claim was revoked, and a revoked claim never comes back"
+    if task is None or before is None or task.live:
+        return "the log does not show its previous state"
+    if not (task.id == before.id == event.id and task.fence == before.fence):
+        return "the log does not show its previous state"
+    if task not in now:
+        since = [f"{t.state} by {t.owner} since" if t.owner else f"{t.state} since" for t in now]
+        return since[0] if since else "it is gone"
+    others = [t for t in now if t != task and t.state not in (DONE, FAILED)]
+    back = before.state in (*WAITING, ASKED)
+    return "another task of that id is on the board" if others and back else ""
+
+
+class LastActs:
+    """The last acts on some ids that are not undone.
+
+    The log is read once, then only its new events. Without this, an undo of many ids would read
+    the log back once for each id.
+
+    >>> _ = board.prioritize("build.available", 9)
+    >>> last = board.last_acts(["build"])
+    >>> board.undo("build", last=last).priority
+    5
+    """
+
+    def __init__(self, log: Followed, idents: Iterable[str]) -> None:
+        self._log = log
+        self._seen = log.end()
+        self._acts = _last(log, set(idents), self._seen)
+
+    def on(self, ident: str) -> Event | None:
+        """The last act on that id now; None if there is none."""
+        events, self._seen = self._log.since(self._seen)
+        for event in events:
+            if event.verb in _ON_IDS and not _by_janitor(event):
+                self._acts.pop(event.id, None)
+        if ident in self._acts:
+            return self._acts[ident]
+        step = next(undo_steps(self._log, ident), None)
+        return step[-1] if step is not None else None
+
+
+def _last(log: Followed, idents: set[str], until: Cursor) -> dict[str, Event]:
+    found: dict[str, Event] = {}
+    undone: Counter[tuple[str, str, str]] = Counter()
+    for event in log.newest_first(verbs=_ON_IDS, until=until):
+        if event.id not in idents or _by_janitor(event):
+            continue
+        act = event.id, _restored(event.src), event.dst
+        if event.verb == "undo":
+            undone[event.id, _restored(event.dst), event.src] += 1
+        elif undone[act]:
+            undone[act] -= 1
+        else:
+            idents.discard(event.id)
+            if event.verb in _ACTS:
+                found[event.id] = event
+        if not idents:
+            break
+    return found
+
+
+class _Step:
+    """One act, or an act on many that still collects its acts; they arrive newest first."""
+
+    def __init__(self, verb: str = "", left: int = 0) -> None:
+        self.verb = verb
+        self.left = left
+        self.acts: list[Event] = []
+
+
+def _steps(events: Iterable[Event]) -> Iterator[tuple[Event, ...]]:
+    undone: Counter[tuple[str, str, str]] = Counter()
+    many: dict[str, _Step] = {}
+    waiting: deque[_Step] = deque()
+    for event in events:
+        if event.verb in ("add", "forget"):
+            break
+        if event.verb == "undo":
+            undone[event.id, _restored(event.dst), event.src] += 1
+        elif event.verb == LEDGER:
+            if (step := _ledger(event)) is not None:
+                _close(many, event.by)
+                many[event.by] = step
+                waiting.append(step)
+        elif not _by_janitor(event):
+            step = _step_of(event, many)
+            if step is None:
+                step = _Step()
+                waiting.append(step)
+            act = event.id, _restored(event.src), event.dst
+            if undone[act]:
+                undone[act] -= 1
+            else:
+                step.acts.append(event)
+        while waiting and not waiting[0].left:
+            yield from _finished(waiting.popleft())
+    for step in waiting:
+        yield from _finished(step)
+
+
+def _restored(name: str) -> str:
+    """A name without its nonce if it is that of an asked task, which an undo gives a new one."""
+    return name.rpartition("-")[0] if name.endswith(f".{ASKED}") else name
+
+
+def _by_janitor(event: Event) -> bool:
+    """Whether a janitor reaped unasked, which is not an act."""
+    return event.verb == "reap" and not event.reason.startswith(BY_OPERATOR)
+
+
+def _ledger(event: Event) -> _Step | None:
+    """The step that a ledger line ends: the last acts of its writer, as many as were done.
+
+    The log alone decides nothing: each act is checked again before it is undone.
+    """
+    verb, _, outcomes = event.reason.partition(";")[0].partition(": ")
+    done = _match_done(outcomes)
+    verb = FORMER_VERBS.get(verb, verb)
+    return _Step(verb, int(done[1])) if done is not None and int(done[1]) else None
+
+
+def _step_of(event: Event, many: dict[str, _Step]) -> _Step | None:
+    """The act on many that an act belongs to: the open one of its writer, if the verb fits."""
+    step = many.get(event.by)
+    if step is None:
+        return None
+    if step.verb != event.verb:
+        _close(many, event.by)
+        return None
+    step.left -= 1
+    if not step.left:
+        del many[event.by]
+    return step
+
+
+def _close(many: dict[str, _Step], by: str) -> None:
+    """Close a writer's bulk act: earlier events do not belong to it."""
+    if by in many:
+        many.pop(by).left = 0
+
+
+def _finished(step: _Step) -> Iterator[tuple[Event, ...]]:
+    if step.acts:
+        yield tuple(reversed(step.acts))

@@ -1,1 +1,0 @@
-"""Whether a directory can carry a board, found out by doing; `check --probe` and `init` ask."""

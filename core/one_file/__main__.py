@@ -1,0 +1,121 @@
+"""Build `dibs.pyz`: `python -m one_file [PATH]` (default: dist/dibs.pyz)."""
+
+from __future__ import annotations
+
+import ast
+import io
+import os
+import re
+import sys
+import tokenize
+import tomllib
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+CORE = Path(__file__).parents[1]
+PACKAGE = CORE / "dibs"
+MOST = 250_000
+"""The limit for the file, in bytes."""
+_SHEBANG = b"#!/usr/bin/env python3\n"
+_LONG_AGO = (1980, 1, 1, 0, 0, 0)
+"""The time of each member: the same source makes the same file."""
+
+
+def main(target: Path) -> None:
+    """Build the file and say how long it is; one that is too long is an error."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    built = target.with_name(f"{target.name}.new")
+    built.write_bytes(pyz())
+    built.chmod(0o755)
+    built.replace(target)
+    size = target.stat().st_size
+    print(f"{target}: {size:,} bytes")
+    if size > MOST:
+        raise SystemExit(f"{target} is longer than {MOST:,} bytes")
+
+
+def pyz() -> bytes:
+    """The file: a zip file that Python runs and imports from."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        _add(archive, "__main__.py", (PACKAGE / "__main__.py").read_bytes())
+        _add(archive, "dibs/__init__.py", (CORE / "one_file/start.py").read_bytes())
+        # It is compressed already; what Python has to find at once is not.
+        _add(archive, "dibs/modules", packed(), zipfile.ZIP_STORED)
+        version = _version()
+        metadata = f"Metadata-Version: 2.1\nName: dibs\nVersion: {version}\n"
+        _add(archive, f"dibs-{version}.dist-info/METADATA", metadata.encode())
+    return _SHEBANG + out.getvalue()
+
+
+def packed() -> bytes:
+    """Every file of the package with its name, compressed together."""
+    parts = [part for name, data in sorted(files()) for part in (name.encode(), data)]
+    return zlib.compress(b"\0".join(parts), 9)
+
+
+def files() -> Iterator[tuple[str, bytes]]:
+    """The files of the package by their paths in it; code without its documentation."""
+    for folder, folders, names in os.walk(PACKAGE):
+        folders[:] = [name for name in folders if name != "__pycache__"]
+        for name in names:
+            path = Path(folder, name)
+            data = path.read_bytes()
+            yield (
+                path.relative_to(PACKAGE).as_posix(),
+                bare(data.decode()).encode() if path.suffix == ".py" else data,
+            )
+
+
+def bare(source: str) -> str:
+    """The same code on the same lines, without docstrings and comments: a quarter of it all."""
+    lines = source.splitlines(keepends=True)
+    cuts = [*_docstrings(source), *_comments(source)]
+    for (first, start), (last, end), instead in sorted(cuts, reverse=True):
+        head = lines[first - 1].encode()[:start].decode()
+        tail = lines[last - 1].encode()[end:].decode()
+        blank = "\n" * (last - first)
+        lines[first - 1 : last] = f"{head}{instead}{blank}{tail}".splitlines(keepends=True)
+    return re.sub(r"[ \t]+$", "", "".join(lines), flags=re.MULTILINE)
+
+
+Cut = tuple[tuple[int, int], tuple[int, int], str]
+"""From a line and byte up to another, and what is written instead."""
+
+
+def _docstrings(source: str) -> Iterator[Cut]:
+    """Every text that is a statement; an empty one stays, which may be all that a body has."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            text = node.value
+            if isinstance(text.value, str) and text.end_lineno and text.end_col_offset:
+                begin, end = (text.lineno, text.col_offset), (text.end_lineno, text.end_col_offset)
+                yield begin, end, '""'
+
+
+def _comments(source: str) -> Iterator[Cut]:
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            (row, start), (_, end) = token.start, token.end
+            before = len(token.line[:start].encode())
+            yield (row, before), (row, before + len(token.line[start:end].encode())), ""
+
+
+def _version() -> str:
+    fields = tomllib.loads((CORE.parent / "pyproject.toml").read_text())
+    return str(fields["project"]["version"])
+
+
+def _add(
+    archive: zipfile.ZipFile, name: str, data: bytes, kind: int = zipfile.ZIP_DEFLATED
+) -> None:
+    member = zipfile.ZipInfo(name, _LONG_AGO)
+    member.compress_type = kind
+    member.external_attr = 0o644 << 16
+    archive.writestr(member, data, compresslevel=9)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else CORE.parent / "dist/dibs.pyz")

@@ -1,0 +1,1 @@
+"""Makes the pictures in this folder."""

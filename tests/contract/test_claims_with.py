@@ -1,0 +1,65 @@
+"""Claims by a key of their metadata."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.contract.place import Place
+
+pytestmark = pytest.mark.fast("tests.contract")
+
+
+def names(place: Place, value: str = "s-1", key: str = "session") -> list[str]:
+    return sorted(row.claim for row in place.other().claims_with(key, value))
+
+
+def claimed(place: Place, ident: str, metadata: str) -> str:
+    place.board.add(ident)
+    claim = place.board.claim(ident, owner="me", ttl=60, metadata=metadata)
+    assert claim is not None
+    return claim.name
+
+
+def test_claims_and_locks_with_that_value_are_found_and_no_others(place: Place) -> None:
+    task = claimed(place, "a", "gpu=1 session=s-1")
+    as_json = claimed(place, "b", '{"session": "s-1"}')
+    lock = place.board.acquire("door", metadata="session=s-1").name
+    claimed(place, "c", "session=s-10")
+    claimed(place, "d", "no session, only s-1")
+    claimed(place, "e", 'why="session=s-1"')
+    place.board.add("f")
+    assert names(place) == sorted([task, as_json, lock])
+    assert names(place, "s-10") != []
+    assert names(place, "s") == names(place, "") == []
+
+
+def test_a_row_has_the_state_the_age_and_the_ttl(place: Place) -> None:
+    name = claimed(place, "a", "session=s-1")
+    place.advance(20)
+    (row,) = place.other().claims_with("session", "s-1")
+    assert (row.claim, row.owner, row.state, row.ttl) == (name, "me", "claimed", 60)
+    assert row.age == pytest.approx(20, abs=1)
+    place.advance(50)
+    (row,) = place.other().claims_with("session", "s-1")
+    assert row.state == "stale"
+
+
+def test_a_claim_that_has_ended_or_was_taken_is_not_found(place: Place) -> None:
+    board = place.board
+    for ident in ("a", "b", "c"):
+        name = claimed(place, ident, "session=s-1")
+        {
+            "a": lambda name=name: board.attach(name).done(),
+            "b": lambda name=name: board.attach(name).release(),
+            "c": lambda name=name: board.force_release(name, "stuck"),
+        }[ident]()
+    assert names(place) == []
+
+
+def test_a_value_that_json_spells_differently_is_found(place: Place) -> None:
+    name = claimed(place, "a", '{"why": "a\\\\b \\"c\\" é"}')
+    assert names(place, 'a\\b "c" é', "why") == [name]
+
+
+def test_an_empty_board_has_none(place: Place) -> None:
+    assert names(place) == []

@@ -1,0 +1,116 @@
+"""The undo steps, which are read backwards, match those counted forwards as acts happen."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Iterator
+
+import pytest
+
+from dibs import Event
+from dibs.model import undoing
+from dibs.model.events import BY_OPERATOR, LEDGER
+
+pytestmark = pytest.mark.fast("dibs.model")
+
+Step = tuple[Event, ...]
+WRITERS = ("ann@desk", "bob@desk")
+
+
+class CountingLog:
+    """A log in memory that counts how many events were read."""
+
+    def __init__(self, events: list[Event]) -> None:
+        self.events = events
+        self.taken = 0
+
+    def newest_first(
+        self, ident: str | None = None, verbs: Collection[str] = ()
+    ) -> Iterator[Event]:
+        for event in reversed(self.events):
+            self.taken += 1
+            if ident in (None, event.id) and event.verb in verbs:
+                yield event
+
+
+def steps(log: CountingLog, ident: str | None = None) -> list[Step]:
+    return list(undoing.undo_steps(log, ident))
+
+
+def random_log(seed: int) -> tuple[list[Event], list[Step]]:
+    """A random log, and its steps that are not undone, counted as they happen."""
+    chance = random.Random(seed)
+    events: list[Event] = []
+    open_steps: list[list[Event]] = []
+
+    def act(by: str, verb: str) -> Event:
+        n = len(events)
+        why = BY_OPERATOR + "expired" if verb == "reap" else ""
+        name = f"src-{n}", f"dst-{n}"
+        events.append(Event(float(n), verb, chance.choice("xyz"), *name, by, why))
+        return events[-1]
+
+    def swept(by: str) -> None:
+        """A janitor's reap, by the same user as the acts."""
+        n = float(len(events))
+        events.append(Event(n, "reap", chance.choice("xyz"), f"src-{n}", f"dst-{n}", by, "expired"))
+
+    def undo() -> None:
+        step = chance.choice(open_steps)
+        done = step.pop(chance.randrange(len(step)))
+        by = chance.choice(WRITERS)
+        events.append(Event(float(len(events)), "undo", done.id, done.dst, done.src, by))
+        if not step:
+            open_steps.remove(step)
+
+    for _ in range(chance.randrange(30)):
+        kind = chance.randrange(5)
+        verb = chance.choice((*undoing.UNDONE, "reap"))
+        by, other = chance.sample(WRITERS, 2)
+        if kind == 0:
+            open_steps.append([act(by, verb)])
+        elif kind == 1 and open_steps:
+            undo()
+        elif kind == 3:
+            swept(by)
+        elif kind == 2:
+            step: list[Event] = []
+            between: list[list[Event]] = []
+            for _ in range(chance.randrange(1, 6)):
+                step.append(act(by, verb))
+                if chance.random() < 0.3:
+                    swept(by)
+                if chance.random() < 0.3:
+                    between.append([act(other, verb)])
+            last = step[-1]
+            before = [one for one in between if one[0].at < last.at]
+            after = [one for one in between if one[0].at > last.at]
+            open_steps += [*before, *after, step]
+            reason = f"{verb}: 1 changed, {len(step)} done; not done: q"
+            events.append(Event(float(len(events)), LEDGER, "", "", "", by, reason))
+    return events, [tuple(step) for step in reversed(open_steps)]
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_the_steps_match_those_counted_forwards(seed: int) -> None:
+    events, expected = random_log(seed)
+    assert steps(CountingLog(events)) == expected
+    for ident in "xyz":
+        alone = sorted((e for step in expected for e in step if e.id == ident), key=lambda e: -e.at)
+        assert steps(CountingLog(events), ident) == [(event,) for event in alone]
+
+
+def test_the_last_act_is_found_without_reading_what_was_before_it() -> None:
+    events, expected = random_log(7)
+    acts = [Event(float(n), "park", "x", f"a-{n}", f"b-{n}", "ann@desk") for n in range(1000)]
+    log = CountingLog([*events, *acts])
+    assert next(undoing.undo_steps(log)) == (acts[-1],)
+    assert log.taken == 1
+    assert len(steps(log)) == 1000 + len(expected)
+
+
+def test_acts_before_an_id_was_added_again_do_not_count() -> None:
+    park = Event(1.0, "park", "x", "a", "b", "ann@desk")
+    again = Event(2.0, "add", "x", "", "c", "ann@desk")
+    assert steps(CountingLog([park, again]), "x") == []
+    assert steps(CountingLog([park, again])) == [(park,)]

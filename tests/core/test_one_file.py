@@ -1,0 +1,244 @@
+"""`dibs.pyz`: the core, the command line and `run` in one file that needs only Python."""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import dibs
+from dibs.cli.grammar import VERBS
+from one_file.__main__ import CORE, MOST, PACKAGE, bare, pyz
+from tests.patience import PATIENCE
+
+
+def pythons() -> Iterator[str]:
+    """Every Python here that dibs supports: the one of the tests, and those beside it."""
+    yield sys.executable
+    beside = sorted(Path(sys.base_prefix).parent.glob("3.*/bin/python3"))
+    for path in [*beside, *(shutil.which(f"python3.{minor}") for minor in range(11, 20))]:
+        if path is not None and version_of(str(path)) >= (3, 11):
+            yield str(path)
+
+
+def version_of(python: str) -> tuple[int, ...]:
+    """The version of a Python; empty if it does not start."""
+    code = "import sys; print(*sys.version_info[:3])"
+    done = subprocess.run([python, "-I", "-c", code], capture_output=True, text=True)
+    return tuple(map(int, done.stdout.split()))
+
+
+@pytest.fixture(scope="module")
+def one_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file, built as the script builds it, far from any checkout."""
+    path = tmp_path_factory.mktemp("one") / "dibs.pyz"
+    done = subprocess.run(
+        [sys.executable, "-m", "one_file", path],
+        env=os.environ | {"PYTHONPATH": str(CORE)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return path
+
+
+def run(
+    one_file: Path, *words: str | Path, python: str = sys.executable, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """A command of the file, with nothing installed: no site-packages, no environment."""
+    return subprocess.run(
+        [python, "-I", "-S", one_file, *words],
+        cwd=cwd or one_file.parent,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+
+
+def output(one_file: Path, *words: str | Path, python: str = sys.executable) -> str:
+    done = run(one_file, *words, python=python)
+    assert (done.returncode, done.stderr) == (0, ""), words
+    return done.stdout
+
+
+def test_it_is_short_and_the_same_source_makes_the_same_file(one_file: Path) -> None:
+    assert one_file.stat().st_size <= MOST
+    assert one_file.read_bytes() == pyz()
+    assert os.access(one_file, os.X_OK)
+
+
+@pytest.mark.fast("one_file")
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=str)
+def test_its_code_is_that_of_the_package_line_by_line(path: Path) -> None:
+    source = path.read_text()
+    ours, theirs = ast.parse(source), ast.parse(bare(source))
+    for node in ast.walk(ours):
+        text = node.value if isinstance(node, ast.Expr) else None
+        if isinstance(text, ast.Constant) and isinstance(text.value, str):
+            text.value = ""
+    assert ast.dump(ours) == ast.dump(theirs)
+    for one, other in zip(ast.walk(ours), ast.walk(theirs), strict=True):
+        assert getattr(one, "lineno", 0) == getattr(other, "lineno", 0)
+
+
+def test_every_python_here_works_with_it_from_add_to_done(one_file: Path, tmp_path: Path) -> None:
+    for number, python in enumerate(pythons()):
+        from_add_to_done(one_file, tmp_path / str(number), python)
+
+
+def from_add_to_done(one_file: Path, board_dir: Path, python: str) -> None:
+    def dibs(*words: str) -> str:
+        return output(one_file, "-d", board_dir, *words, python=python)
+
+    dibs("init")
+    dibs("add", "a", "b")
+    claim = dibs("claim", "--owner", "me").strip()
+    dibs("beat", claim, "--note", "half")
+    dibs("verify", claim)
+    dibs("done", claim)
+    assert dibs("run", "--", "sh", "-c", "echo $DIBS_ID") == "b\n"
+    lock = dibs("acquire", "nightly").strip()
+    dibs("release", lock)
+    assert [path.name.split(".")[0] for path in sorted((board_dir / "done").iterdir())] == [
+        "a",
+        "b",
+    ]
+    assert dibs("--version") == "dibs 0.1.0\n"
+
+
+def test_an_older_python_gets_one_line(one_file: Path) -> None:
+    older = [
+        str(path)
+        for path in Path(sys.base_prefix).parent.glob("3.*/bin/python3")
+        if (3, 7) <= version_of(str(path)) < (3, 11)
+    ]
+    if not older:
+        pytest.skip("NO OLDER PYTHON WAS TRIED: none is beside the one of the tests")
+    for python in older:
+        done = run(one_file, "ls", python=python)
+        assert done.returncode == 1
+        assert done.stderr.startswith("dibs: Python 3.11 or newer is needed, this is 3.")
+        assert len(done.stderr.splitlines()) == 1
+
+
+def test_all_its_modules_can_be_imported_and_each_verb_has_the_help_of_the_package(
+    one_file: Path,
+) -> None:
+    names = [
+        ".".join(path.relative_to(CORE).with_suffix("").parts).removesuffix(".__init__")
+        for path in PACKAGE.rglob("*.py")
+        if path.name not in ("__main__.py", "server.py", "taking.py", "pipes.py")
+    ]
+    code = (
+        "import importlib, os, sys; sys.path.insert(0, sys.argv[1]); os.environ['COLUMNS'] = '80'\n"
+        "for name in sys.argv[2].split(): importlib.import_module(name)\n"
+        "for verb in sys.argv[3].split(): sys.modules['dibs.cli'].main([verb, '--help'])\n"
+    )
+    printed = [
+        subprocess.run(
+            [sys.executable, "-I", "-S", "-c", code, place, " ".join(names), " ".join(VERBS)],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=PATIENCE,
+        ).stdout
+        for place in (one_file, CORE)
+    ]
+    assert printed[0] == printed[1]
+    assert len(names) > 100
+
+
+def test_it_has_the_page_for_agents_and_the_shell_library(one_file: Path, tmp_path: Path) -> None:
+    assert output(one_file, "help", "agents") == (CORE / "AGENTS.md").read_text()
+    assert output(one_file, "help", "shell") == (PACKAGE / "sh/dibs.sh").read_text()
+    assert "`dibs help shell` prints it" in output(one_file, "-d", tmp_path, "paths")
+
+
+def test_it_lies_beside_the_board_under_a_relative_path(one_file: Path, tmp_path: Path) -> None:
+    shutil.copy(one_file, tmp_path)
+    here = Path("dibs.pyz")
+    run(here, "-d", "tasks", "init", cwd=tmp_path)
+    run(here, "-d", "tasks", "add", "a", cwd=tmp_path)
+    command = ("cd / && echo $DIBS_ID",)
+    done = run(here, "-d", "tasks", "run", "--", "sh", "-c", *command, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "a\n"), done.stderr
+
+
+def test_python_imports_dibs_from_it_and_does_not_need_it_any_more(
+    one_file: Path, tmp_path: Path
+) -> None:
+    copy = shutil.copy(one_file, tmp_path)
+    code = (
+        "import os, sys; sys.path.insert(0, sys.argv[1]); import dibs; os.remove(sys.argv[1])\n"
+        "board = dibs.open(sys.argv[2], create=True); board.add('a', b'x')\n"
+        "claim = board.claim(); print(claim.payload(), dibs.__spec__.name); claim.done()\n"
+        "print(board.check())\n"
+        "try: board.claim(ttl='x')\n"
+        "except dibs.BadName as error: import traceback; traceback.print_exc()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code, copy, tmp_path / "b"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "b'x' dibs\n[]\n", done.stderr
+    assert "raise " in done.stderr.splitlines()[-2]  # the lines of the source are there
+
+
+def test_the_guard_of_run_starts_from_it_and_ends_the_work_of_a_killed_run(
+    one_file: Path, board_dir: Path
+) -> None:
+    board = dibs.open(board_dir, create=True)
+    board.add("a")
+    with subprocess.Popen(
+        [sys.executable, "-I", "-S", one_file, "-d", board_dir, "run", "--", "sh", "-c",
+         "echo $$; exec sleep 1000"],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        pid = int(process.stdout.readline())
+        process.send_signal(signal.SIGKILL)
+    end = time.monotonic() + PATIENCE
+    while Path(f"/proc/{pid}").exists() or board.snapshot().counts()["claimed"]:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    (event,) = [event for event in board.log.of("a") if event.verb == "fail"]
+    assert event.reason == "dibs run was killed"
+
+
+@pytest.mark.parametrize(
+    "words", [["demo"], ["--once", "b"], ["board", "b", "--wall"], ["b", "--theme=light"]]
+)
+def test_what_only_the_dashboard_can_do_names_what_to_install(
+    one_file: Path, words: list[str]
+) -> None:
+    done = run(one_file, *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    line = "dibs: the dashboard is not a part of this command: run `pip install dibs`\n"
+    assert done.stderr == line
+
+
+def test_a_board_is_listed_instead_with_a_line_that_says_so(
+    one_file: Path, board_dir: Path
+) -> None:
+    (board_dir / "hello.available").touch()
+    for words in (["board", board_dir], [board_dir]):
+        done = run(one_file, *words)
+        assert done.returncode == 0
+        assert "hello" in done.stdout
+        assert done.stderr.splitlines()[0].endswith("the dashboard needs `pip install dibs`")
+
+
+def test_mcp_names_what_to_install(one_file: Path, board_dir: Path) -> None:
+    done = run(one_file, "-d", board_dir, "mcp")
+    assert done.returncode == 2
+    assert "pip install 'dibs[mcp]'" in done.stderr

@@ -1,0 +1,129 @@
+"""Keys in a dialog: the help opens over it, and a key of the board says that it does nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+import dibs
+from dibs_tui.acting.plan import ACTS
+from dibs_tui.app import DibsApp
+from dibs_tui.screens.act import ActScreen
+from dibs_tui.screens.help import HelpScreen
+from tests.tui.dialogs import asked, without_waiting
+from tests.tui.live import drive, filled, text_of, until
+
+
+async def results(app: DibsApp, pilot: Pilot[None], key: str) -> ActScreen:
+    """The results of an act on three tasks."""
+    await pilot.press("2", "asterisk", key)
+    await asked(app, pilot, "y — ")
+    await pilot.press("y")
+    await until(pilot, lambda: isinstance(app.screen, ActScreen) and app.screen.over)
+    found = app.screen
+    assert isinstance(found, ActScreen)
+    return found
+
+
+def test_a_key_of_the_board_says_that_it_does_nothing_in_a_dialog(
+    path: Path, board: dibs.Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_waiting(monkeypatch, path.parent)
+    filled(board, 3)
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await pilot.press("2", "P")
+        await asked(app, pilot, "y — ")
+        await pilot.press("B")
+        await until(
+            pilot, lambda: "pause board: not in this dialog; Esc cancels it" in text_of(app)
+        )
+        await pilot.press("escape")
+        shown = await results(app, pilot, "P")
+        await pilot.press("B")
+        await until(pilot, lambda: "pause board: not in this dialog; Esc closes it" in text_of(app))
+        assert app.screen is shown
+
+    drive(path, steps)
+
+
+def test_undo_in_results_that_cannot_be_undone_says_why(
+    path: Path, board: dibs.Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_waiting(monkeypatch, path.parent)
+    for name in ("a", "b"):
+        board.add(name)
+        board.claim(name, owner="web-1", ttl=1)
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: len(app.model.stale) == 2)
+        await pilot.press("4", "asterisk", "X")
+        await asked(app, pilot, "y — ")
+        await pilot.press("y")
+        await until(pilot, lambda: isinstance(app.screen, ActScreen) and app.screen.over)
+        await pilot.press("u")
+        await until(pilot, lambda: "undo: a revoked claim never comes back" in text_of(app))
+        assert isinstance(app.screen, ActScreen)
+
+    drive(path, steps)
+
+
+def test_undo_before_an_act_says_that_it_is_not_there(
+    path: Path, board: dibs.Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_waiting(monkeypatch, path.parent)
+    filled(board, 1)
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await pilot.press("2", "P")
+        await asked(app, pilot, "y — ")
+        await pilot.press("u")
+        await until(pilot, lambda: "undo: not in this dialog; Esc cancels it" in text_of(app))
+
+    drive(path, steps)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
+def test_the_help_opens_over_a_dialog_and_leads_back_to_it(
+    path: Path, board: dibs.Board, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    without_waiting(monkeypatch, path.parent)
+    filled(board, 3)
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await pilot.press("2", "P")
+        await asked(app, pilot, "y — ")
+        assert text_of(app).split("\n")[-1].endswith("? help")
+        dialog = app.screen
+        await pilot.press("question_mark")
+        await until(
+            pilot, lambda: isinstance(app.screen, HelpScreen) and "every key" in text_of(app)
+        )
+        assert "? help" not in text_of(app).split("\n")[-1]
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is dialog)
+        assert ACTS["park"].title in text_of(app)
+        await pilot.press("y")
+        await until(pilot, lambda: app.screen is app.board_screen)
+        assert len(app.model.tasks) == 3
+
+    drive(path, steps, size=size)
+
+
+def test_a_question_mark_in_a_field_is_text(
+    path: Path, board: dibs.Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_waiting(monkeypatch, path.parent)
+    filled(board, 1)
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await pilot.press("2", "P")
+        await asked(app, pilot, "y — ")
+        await pilot.press("tab", "question_mark")
+        await until(pilot, lambda: app.screen.query_one("#act-reason").value.endswith("?"))  # type: ignore[attr-defined]
+        assert isinstance(app.screen, ActScreen)
+        assert "? help" not in text_of(app).split("\n")[-1]
+
+    drive(path, steps)

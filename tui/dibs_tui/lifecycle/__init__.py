@@ -1,0 +1,1 @@
+"""Starts and ends the program, and writes to the terminal."""

@@ -1,0 +1,43 @@
+"""Graphs of dots: two values in a cell, four heights in a row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+DOTS = 4
+"""The heights of one row."""
+LEAST = 4
+"""The least value at the top of a graph, so that one task does not look like a peak."""
+_LEFT = (0x00, 0x40, 0x44, 0x46, 0x47)
+_RIGHT = (0x00, 0x80, 0xA0, 0xB0, 0xB8)
+_BLANK = 0x2800
+
+Value = float | None
+"""None where nothing is known."""
+
+
+def top_of(*series: Sequence[Value]) -> float:
+    """The value at the top of graphs on one common scale."""
+    return max((v for values in series for v in values if v is not None), default=0) or LEAST
+
+
+def graph(values: Sequence[Value], top: float, rows: int = 1) -> list[str]:
+    """The rows of a filled graph from the top; any value above 0 has a dot."""
+    heights = [_height(value, max(top, LEAST), rows * DOTS) for value in values]
+    heights += [0] * (len(heights) % 2)
+    pairs = list(zip(heights[::2], heights[1::2], strict=True))
+    return [
+        "".join(_cell(left - floor, right - floor) for left, right in pairs)
+        for floor in range((rows - 1) * DOTS, -1, -DOTS)
+    ]
+
+
+def _height(value: Value, top: float, most: int) -> int:
+    if not value or value < 0:
+        return 0
+    return min(most, max(1, round(value * most / top)))
+
+
+def _cell(left: int, right: int) -> str:
+    dots = _LEFT[max(0, min(DOTS, left))] | _RIGHT[max(0, min(DOTS, right))]
+    return chr(_BLANK + dots) if dots else " "

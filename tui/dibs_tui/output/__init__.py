@@ -1,1 +1,0 @@
-"""What reaches the terminal: only cells that changed, and no more than it has taken."""

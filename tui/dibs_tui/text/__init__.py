@@ -1,0 +1,1 @@
+"""Text that is safe and short on a terminal."""

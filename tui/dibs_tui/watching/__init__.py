@@ -1,1 +1,0 @@
-"""Hearing of changes on a board's directory."""
