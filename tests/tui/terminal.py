@@ -26,6 +26,8 @@ from tests.patience import PATIENCE
 ROOT = Path(__file__).parents[2]
 DIBS = (sys.executable, "-m", "dibs_tui.cli")
 Found = TypeVar("Found")
+_A_FINGER = 0.1
+"""Seconds before each key: far over the 15 ms below which keys count as pasted."""
 
 _ATTACH = """\
 import os, signal, sys
@@ -175,14 +177,19 @@ class Terminal:
     # The keyboard
 
     def send(self, keys: str | bytes) -> None:
-        """Type these bytes."""
+        """Type these bytes after a pause: right behind other keys they would count as pasted."""
+        time.sleep(_A_FINGER)
+        self.send_at_once(keys)
+
+    def send_at_once(self, keys: str | bytes) -> None:
+        """Write these bytes without a pause before them."""
         os.write(self.master, keys.encode() if isinstance(keys, str) else keys)
 
     def press(self, *keys: str) -> None:
         """Type keys one at a time, each after the screen has settled from the one before."""
         for key in keys:
             with self.still:
-                self.send(key)
+                self.send_at_once(key)
                 self.still.wait(0.25)
             if key == "\x1b":  # bytes within a tenth of a second after Escape belong to it
                 time.sleep(0.3)

@@ -45,7 +45,7 @@ def under_way(shown: SlowTerminal, key: str, *texts: str) -> int:
     """The bytes that came before the answer to a key; the link decides how long they take."""
     with shown.still:
         before = len(shown.raw)
-        shown.send(key)
+        shown.send_at_once(key)
     shown.shows(*texts)
     return len(shown.raw) - before
 
@@ -71,7 +71,7 @@ def test_a_key_held_down_does_not_fill_the_link(tmp_path: Path, rate: int, limit
         shown.send("2")
         shown.shows("task-50")
         for n in range(120):
-            shown.send("j" if n % 40 < 20 else "k")
+            shown.send_at_once("j" if n % 40 < 20 else "k")
             time.sleep(0.02)
         assert under_way(shown, "3", "3 ● claimed 20") <= limit * rate
         shown.send("q")
