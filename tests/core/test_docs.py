@@ -24,7 +24,7 @@ from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 README, CLI, AGENTS = (
-    (ROOT / name).read_text() for name in ("README.md", "core/CLI.md", "core/AGENTS.md")
+    (ROOT / name).read_text() for name in ("README.md", "core/CLI.md", "core/dibs/AGENTS.md")
 )
 COMMON = {"--help", "--board", "--dir", "--json"}
 AGENTS_WORDS = 1200
@@ -178,9 +178,9 @@ def test_the_examples_for_agents_run_unchanged(env: dict[str, str]) -> None:
 
 
 def test_each_page_that_is_named_exists() -> None:
-    for page in (README, CLI, AGENTS):
-        for link in re.findall(r"\]\(([^)#:]+)\)", page):
-            assert (ROOT / link).exists(), link
+    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "core").rglob("*.md")):
+        for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            assert (page.parent / link).exists(), f"{page}: {link}"
 
 
 @pytest.mark.parametrize("word", ["dibs", *VERBS, "run"])

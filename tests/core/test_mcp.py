@@ -305,7 +305,7 @@ def test_there_is_one_resource_and_one_prompt(board: dibs.Board, scratch: Path) 
         assert (fields["counts"], fields["board"]) == ({"available": 1}, str(scratch))
         (prompt,) = (await me.client.list_prompts()).prompts
         (message,) = (await me.client.get_prompt(prompt.name)).messages
-        page = Path(dibs.__file__).parents[1] / "AGENTS.md"
+        page = Path(dibs.__file__).parent / "AGENTS.md"
         assert message.content.text == page.read_text()  # type: ignore[union-attr]
         with pytest.raises(MCPError, match="there is no resource"):
             await me.client.read_resource("file:///etc/passwd")

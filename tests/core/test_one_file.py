@@ -157,7 +157,7 @@ def test_all_its_modules_can_be_imported_and_each_verb_has_the_help_of_the_packa
 
 
 def test_it_has_the_page_for_agents_and_the_shell_library(one_file: Path, tmp_path: Path) -> None:
-    assert output(one_file, "help", "agents") == (CORE / "AGENTS.md").read_text()
+    assert output(one_file, "help", "agents") == (PACKAGE / "AGENTS.md").read_text()
     assert output(one_file, "help", "shell") == (PACKAGE / "sh/dibs.sh").read_text()
     assert "`dibs help shell` prints it" in output(one_file, "-d", tmp_path, "paths")
 

@@ -85,7 +85,7 @@ def test_the_installed_script_serves_a_worker_from_add_to_done(dibs: Path, board
 
 
 def test_the_installed_script_prints_the_page_for_agents(dibs: Path) -> None:
-    assert output(dibs, "help", "agents") == (CHECKOUT / "core/AGENTS.md").read_text()
+    assert output(dibs, "help", "agents") == (CHECKOUT / "core/dibs/AGENTS.md").read_text()
 
 
 def test_the_installed_script_shows_a_board_as_text(dibs: Path, board_dir: Path) -> None:
@@ -126,7 +126,7 @@ def test_everything_else_works_without_the_requirements_of_the_dashboard(
     run("reap")
     run("check", "--probe")
     assert "complete" in run("completion", "bash")
-    assert run("help", "agents") == (CHECKOUT / "core/AGENTS.md").read_text()
+    assert run("help", "agents") == (CHECKOUT / "core/dibs/AGENTS.md").read_text()
     assert "hello" not in output(dibs, "--once", board_dir)
     assert json.loads(output(dibs, "--json", board_dir))
 
