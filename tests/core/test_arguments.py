@@ -190,3 +190,16 @@ def test_ctrl_c_at_any_moment_leaves_no_orphaned_claim_with_a_short_lease(
         assert not task.live or place.records() == [task.stem], f"at call {at}"
     assert at > 10
     assert requeued, "it also came between the rename and the record"
+
+
+@pytest.mark.parametrize("where", ["\ud800", "a\ud800/b"])
+def test_a_path_that_no_file_system_can_have_is_refused(where: str) -> None:
+    with pytest.raises(dibs.BoardMissing, match="no path can hold"):
+        dibs.open(where)
+
+
+def test_a_pause_of_more_seconds_than_a_clock_has_is_refused(scratch: Path) -> None:
+    board = Place(scratch).board
+    for seconds in (10**400, 10**9999):
+        with pytest.raises(dibs.BadName, match="a pause must last"):
+            board.pause_claims("noon", seconds=seconds)

@@ -434,3 +434,37 @@ def test_a_janitor_whose_reader_leaves_finishes_its_pass_and_reports_it(either: 
     assert [task.state for ident in ("due-1", "due-2") for task in board.find(ident)] == [
         "available"
     ] * 2
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("add", "b", "--file", "-"),
+        ("add", "b", "c", "--file", "-"),
+        ("requeue", "--from", "-"),
+        ("answer", GONE, "-"),
+        ("done", GONE, "--result", "-"),
+    ],
+)
+def test_a_closed_standard_input_is_no_empty_text(command: Command, argv: tuple[str, ...]) -> None:
+    done = subprocess.run(
+        [
+            "sh",
+            "-c",
+            'exec "$@" <&-',
+            "sh",
+            sys.executable,
+            "-m",
+            "dibs",
+            "-d",
+            command.path,
+            *argv,
+        ],
+        env=command.env,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == ("dibs: standard input is closed: give `-` only with something to read\n")
+    assert not dibs.open(command.path).find("b")

@@ -229,3 +229,38 @@ def test_undo_says_that_an_act_was_one_of_many(command: Command) -> None:
     assert "it was one of 3 tasks of that act: `dibs undo --all " in said
     assert said.endswith(" undoes them all")
     assert "one of 3 tasks" in command("undo", "a", code=2)
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["pause", "--reason", "r", "--host=--"], ""),
+        (["resume", "--host=--"], ""),
+        (["add", "x", "--file=--"], "--: No such file or directory"),
+        (["add", "x", "--max-waiting=--"], "'--'"),
+        (["wait", "x", "--timeout=--"], "'--'"),
+        (["stats", "--fail-if=--"], "'--'"),
+        (["reap", "--every=--"], "'--'"),
+        (["run", "--jobs=--", "--", "true"], "'--'"),
+        (["run", "--log=--", "--", "true"], "'--'"),
+    ],
+)
+def test_two_dashes_as_the_value_of_an_option_are_a_value(
+    command: Command, argv: list[str], words: str
+) -> None:
+    board = dibs.open(command.path)
+    done = command.run(*argv)
+    said = done.stderr.decode()
+    assert done.returncode == (2 if words else 0), said
+    assert words in said
+    assert len(said.splitlines()) <= 1
+    assert {pause.host for pause in board.pauses()} <= {"--"}
+
+
+@pytest.mark.parametrize("more", [[], ["--once"], ["age>5m"], ["--read-only"]])
+def test_a_mistyped_board_is_reported_whatever_follows_it(
+    command: Command, more: list[str]
+) -> None:
+    done = command.run("nosuchdir", *more)
+    assert done.returncode == 2
+    assert "'nosuchdir' is neither a verb nor a directory" in done.stderr.decode()

@@ -131,3 +131,25 @@ def test_a_user_who_cannot_write_gets_each_finding_without_a_repair(scratch: Pat
     assert {p: p.stat().st_ctime_ns for p in path.rglob("*")} == before
     repairs = {finding.kind: finding.repair is not None for finding in board.check()}
     assert (repairs["record"], repairs["trial"]) == (True, True)
+
+
+def test_a_claim_that_an_operator_takes_before_its_record_exists_leaves_no_record(
+    scratch: Path,
+) -> None:
+    place = Place(scratch)
+    board, port = place.another()
+    place.board.add("build")
+
+    def take(path: str) -> None:
+        if path.startswith(".dibs/records/"):
+            (name,) = (name for name in place.names() if name.endswith(".claimed"))
+            place.board.force_release(name, "stuck")
+
+    port.before["create"] = take
+    claim = board.claim()
+    assert claim is not None
+    assert place.records() == [claim.name]
+    with pytest.raises(dibs.Lost):
+        claim.release()
+    assert place.records() == []
+    assert place.board.check() == []

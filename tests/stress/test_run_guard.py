@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import dibs
 from tests.core.tools import settle
 from tests.filesystems import mounts
 from tests.stress.running import (
@@ -91,6 +92,7 @@ def test_a_run_that_is_killed_at_any_moment_of_its_start_leaves_no_work(place: S
     settle(
         place.path, ttl=2, max_attempts=1000
     )  # a run that is killed before its record exists has this ttl
+    place.board = dibs.open(place.path)
     for step in range(24):
         run = place.run("--ttl", "2", *place.python(WORK))
         time.sleep(0.03 + step * 0.005)  # the moment is what this test varies

@@ -52,11 +52,10 @@ def given(text: str) -> str:
     """A text from the command line; from standard input if it is `-`."""
     if text != "-":
         return text
-    import sys
-
+    from dibs.cli.stdio import standard_input
     from dibs.model.questions import FILE_BYTES
 
-    data = sys.stdin.buffer.read(FILE_BYTES + 1)
+    data = standard_input().read(FILE_BYTES + 1)
     try:
         return data.decode().removesuffix("\n")
     except UnicodeDecodeError:

@@ -671,11 +671,16 @@ def read(
 ) -> argparse.Namespace:
     """Parse a verb's arguments; exact names and all words after `--` are never options."""
     at = rest.index("--") if "--" in rest else len(rest)
-    words = [_PLAIN + word if _is_name(parser, word) else word for word in rest[:at]]
+    words = [_PLAIN + word if _is_name(parser, word) else whole(word) for word in rest[:at]]
     words += [*rest[at : at + 1], *(_PLAIN + word for word in rest[at + 1 :])]
     if not any(word[:1] == "-" and "h" in word for word in words):
         parser.usage = ""  # only help shows it, and argparse would format it to parse any words
     return parser.parse_intermixed_args(words, namespace(given))
+
+
+def whole(word: str) -> str:
+    """The word with a value of `--` that argparse keeps: of `--host=--` it would keep nothing."""
+    return f"{word[:-2]}{_PLAIN}--" if word[:1] == "-" and word.endswith("=--") else word
 
 
 def _is_name(parser: argparse.ArgumentParser, word: str) -> bool:
@@ -820,19 +825,21 @@ def _verb(rest: list[str]) -> tuple[str, list[str]]:
         return "ls", []
     if rest[0] in VERBS or rest[0] in ALIASES or rest[0] == "run":
         return rest[0], rest[1:]
-    if rest[0] == "demo" or {word.partition("=")[0] for word in rest}.intersection(_DASHBOARD):
-        from dibs.cli.say import complain
-
-        complain("the dashboard is not a part of this command: run `pip install dibs`")
-        raise SystemExit(2)
     listed = rest[0] == "board"
-    rest = rest[1:] if listed else rest
-    directory = rest[:1] if rest and not rest[0].startswith("-") else []
+    directory = rest[listed:][:1] if rest[0] != "demo" else []
+    if directory and directory[0].startswith("-"):
+        directory = []
     if directory and not os.path.isdir(directory[0]) and os.sep not in directory[0]:
         from dibs.cli.say import complain
 
         complain(f"{directory[0]!a} is neither a verb nor a directory: see `dibs --help`")
         raise SystemExit(2)
+    if rest[0] == "demo" or {word.partition("=")[0] for word in rest}.intersection(_DASHBOARD):
+        from dibs.cli.say import complain
+
+        complain("the dashboard is not a part of this command: run `pip install dibs`")
+        raise SystemExit(2)
+    rest = rest[listed:]
     if listed or directory:
         from dibs.cli.say import complain
 

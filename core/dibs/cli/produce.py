@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from io import BytesIO
@@ -12,6 +11,7 @@ from typing import IO, TYPE_CHECKING
 
 from dibs.board import locate
 from dibs.cli.boards import board_of, place, say_task
+from dibs.cli.stdio import standard_input
 from dibs.model.errors import BadName, DibsError, Exists, Refused
 from dibs.model.names import escape
 
@@ -138,8 +138,9 @@ def _payload(file: str, times: int) -> Iterator[IO[bytes]]:
     """Open a file, or standard input for `-`, so that it can be read `times` times."""
     with ExitStack() as opened:
         try:
-            source: IO[bytes] = sys.stdin.buffer
-            if file != "-":
+            if file == "-":
+                source: IO[bytes] = standard_input()
+            else:
                 source = opened.enter_context(open(file, "rb"))
             if times > 1 and not source.seekable():  # a pipe is read once
                 from shutil import copyfileobj

@@ -85,7 +85,8 @@ def parse_run(given: dict[str, Any], rest: Sequence[str]) -> argparse.Namespace:
         more = known.parse_known_intermixed_args(rest, grammar.namespace(given))[1]
         if more:
             known.error(f"unrecognised arguments: {' '.join(more)}: is -- missing before CMD?")
-    args = known.parse_intermixed_args(rest[:at], grammar.namespace(given))
+    words = map(grammar.whole, rest[:at])
+    args = known.parse_intermixed_args(list(words), grammar.namespace(given))
     args.command = list(rest[at + 1 :])
     if not args.command:
         known.error("CMD is missing: give it after --")

@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from dibs.cli.boards import board_of
+from dibs.cli.stdio import standard_input
 from dibs.model.errors import BadName, DibsError, UnknownId
 from dibs.model.outputs import RESULT_BYTES, check_note
 
@@ -43,7 +44,7 @@ def result_of(path: str) -> bytes:
     """The content of a file as a result, up to one byte more than a result may have."""
     try:
         if path == "-":
-            return sys.stdin.buffer.read(RESULT_BYTES + 1)
+            return standard_input().read(RESULT_BYTES + 1)
         with open(path, "rb") as file:
             return file.read(RESULT_BYTES + 1)
     except OSError as error:

@@ -8,7 +8,9 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TextIO
+from typing import BinaryIO, TextIO
+
+from dibs.model.errors import BadName
 
 
 def mute(fd: int) -> None:
@@ -99,6 +101,13 @@ def to_the_end(act: Callable[[], int]) -> int:
 
 closed: list[int] = []
 """The standard streams that the caller has closed, by number."""
+
+
+def standard_input() -> BinaryIO:
+    """What the caller gives on standard input; `BadName` if it is closed: that is no empty text."""
+    if 0 in closed:
+        raise BadName("standard input is closed: give `-` only with something to read")
+    return sys.stdin.buffer
 
 
 def flush_between() -> None:

@@ -395,6 +395,7 @@ class FilesClaim:
         if asking.has_asked(self.task, now):  # it ended in order, so operators need no trace
             text = f"{self.name} ended with its question; stop: {describe(now)}"
             return Lost(text, self.name, now)
+        self._store.drop(f"{RECORDS}/{self.name}")  # whoever ended it may have come before it
         if now or self._was_here():
             self._leave_trace(verb)
         done = any(task.state == "done" and task.stem == self.name for task in now)

@@ -28,6 +28,7 @@ from dibs.model.errors import (
     Uncertain,
     Unclaimable,
     UnknownId,
+    short,
     storage_error,
 )
 from dibs.model.lazy import LazyModule
@@ -202,6 +203,10 @@ def located(path: str | os.PathLike[str]) -> str:
         raise BoardMissing(f"the current directory: {error.strerror}: go to another") from None
     if "\0" in root:
         raise BoardMissing("a path cannot hold a NUL: give the directory that holds the tasks")
+    try:
+        os.fsencode(root)
+    except UnicodeEncodeError:
+        raise BoardMissing(f"{short(root)}: no path can hold such a character") from None
     return root
 
 

@@ -403,5 +403,8 @@ def storage_error(error: OSError) -> StorageError:
 
 def short(value: object) -> str:
     """A value as errors quote it: in ASCII, and cut if it is long."""
-    text = ascii(value)
+    try:
+        text = ascii(value)
+    except ValueError:  # a number of thousands of digits
+        text = "a number that is too long to be shown"
     return text if len(text) <= 160 else f"{text[:150]}..."

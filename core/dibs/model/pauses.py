@@ -136,7 +136,7 @@ def check_terms(reason: str, host: str, seconds: float | None) -> None:
         raise BadName(f"a time must be in seconds, got {short(seconds)}")
     if not 1 <= seconds <= LONGEST:
         raise BadName(
-            f"a pause must last 1 second to {LONGEST // 86_400} days, got {seconds:g} s: "
+            f"a pause must last 1 second to {LONGEST // 86_400} days, got {short(seconds)} s: "
             "leave the time out for a pause until `dibs resume`"
         )
 
