@@ -175,3 +175,14 @@ def closes_and_goes_on(shown: Terminal, keys: str) -> None:
     shown.settle()
     shown.send(f"{keys}3")
     shown.shows("▌3 ● claimed 1 ")
+
+
+@pytest.mark.parametrize("more", ["c", "s", ":", "\x10", "X", "\x1b[200~text\x1b[201~"])
+def test_a_key_right_after_ctrl_c_opens_nothing_in_a_dashboard_that_closes(
+    tmp_path: Path, more: str
+) -> None:
+    with terminal(tmp_path, three_tasks(tmp_path)) as shown:
+        shown.shows("task-2", "● live")
+        shown.send(f"\x03{more}")
+        assert shown.leaves() == 0
+        assert "fault" not in shown.text

@@ -168,6 +168,8 @@ class DibsApp(App[None]):
 
     async def _take_key(self, event: Typed) -> None:
         """Note the time of a key, so that a burst of keys never acts, and end what was said."""
+        if self._exit:  # a screen that it opened now could not be mounted any more
+            return
         if isinstance(event, events.Key):
             self.operator.keys.pressed(event.time)
             if not self.operator.keys.together:  # else it would end what was said of the first
