@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.postgres.server import Server, server, why_not
+from tests.postgres.cluster import Server, server, why_not
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from tests.filesystems.remote import await_, free_port
 from tests.patience import PATIENCE
-from tests.postgres.server import USER, Server, as_servant, end_with_starter, given
+from tests.postgres.cluster import USER, Server, as_servant, end_with_starter, given
 
 _PATH = "/usr/sbin:/usr/local/sbin:/usr/bin:/usr/local/bin"
 

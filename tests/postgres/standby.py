@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tests.filesystems.remote import await_
-from tests.postgres.server import USER, Server, given
+from tests.postgres.cluster import USER, Server, given
 
 NAME = "standby"
 
@@ -64,6 +64,7 @@ def make_synchronous(primary: Server) -> None:
 @contextmanager
 def standby(primary: Server, *, through: int = 0) -> Iterator[Standby]:
     """A standby for as long as the block lasts."""
-    with Standby(primary, through=through) as found:
+    found = Standby(primary, through=through)
+    with found:
         found.until_it_follows()
         yield found

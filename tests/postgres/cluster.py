@@ -1,6 +1,6 @@
 """A private PostgreSQL server: its own cluster, a socket in its own folder, ended by its pid.
 
-python -m tests.postgres.server            start one, print its address, and end it with Ctrl+C
+python -m tests.postgres.cluster            start one, print its address, and end it with Ctrl+C
 """
 
 from __future__ import annotations
