@@ -4,6 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from dibs.model.settings import Settings
+from tests.postgres.boards import Site, site
 from tests.postgres.cluster import Server, server, why_not
 
 
@@ -23,3 +25,9 @@ def durable_server() -> Iterator[Server]:
         pytest.skip(f"NO POSTGRESQL SERVER WAS TRIED: {reason}")
     with server(durable=True) as found:
         yield found
+
+
+@pytest.fixture
+def place(shared_server: Server) -> Site:
+    """A new board in a database of its own, in real time."""
+    return site(shared_server, Settings(retry=()))
