@@ -21,6 +21,8 @@ from tests.stress.ledger import Ledger, boottime
 OK = "ok"
 """An act on a claim returned: `more` is the verb. The time of each line is from before the call;
 `more` of a new claim is that after it."""
+NOT_DONE = "not-done"
+"""The storage failed, which says that nothing was done."""
 SHORTEST = 0.01
 LOCKS = ("gate-1", "gate-2")
 _ENDS = ("done", "fail", "release", "ask")

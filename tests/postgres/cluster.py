@@ -211,6 +211,11 @@ class Server:
         shutil.rmtree(self.folder, ignore_errors=True)
         shutil.rmtree(self.sockets, ignore_errors=True)
 
+    @property
+    def socket(self) -> str:
+        """The path of its socket."""
+        return str(self.sockets / f".s.PGSQL.{self.port}")
+
     def url(self, database: str = "postgres", *, user: str = USER, password: str = "") -> str:
         """The address of a database, by the socket."""
         secret = f":{quote(password, safe='')}" if password else ""

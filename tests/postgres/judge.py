@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from dibs.model.events import Event
-from tests.postgres.actors import OK
+from tests.postgres.actors import NOT_DONE, OK
 from tests.stress import ledger as log
 from tests.stress.audit import fence_of, ident_of
 from tests.stress.ledger import Line, boottime
@@ -59,8 +59,8 @@ def unknown_ends(events: Iterable[Event], lines: Iterable[Line]) -> Iterator[str
         found = ends[name, verb]
         if OK in words and found != 1:
             yield f"{name}: {verb} was acknowledged and is {found} times in the journal"
-        if words == {log.LOST} and found:
-            yield f"{name}: {verb} was refused and is in the journal"
+        if words <= {log.LOST, NOT_DONE} and found:
+            yield f"{name}: {verb} was not done, as its worker was told, and is in the journal"
     for (name, verb), found in ends.items():
         if not said[name, verb] & {OK, log.UNCERTAIN}:
             yield f"{name}: {verb} is {found} times in the journal, and no worker did it"

@@ -30,6 +30,8 @@ class Loss(StrEnum):
     """The server has done it; the connection is cut before its answer."""
     HALF = "half of the answer"
     """The same in the middle of the answer."""
+    LATE = "in time"
+    """The connection is cut, and the server gets the request only after the client did more."""
     SILENCE = "silence"
     """The server has done it; no byte of its answer ever comes, and the connection stays open."""
 
@@ -47,6 +49,7 @@ class Proxy:
         """How many were lost."""
         self.connections = 0
         self._plan: tuple[int, Loss] | None = None
+        self._late: list[_Link] = []
         self._links: set[_Link] = set()
         self._loop = asyncio.new_event_loop()
         self._open = asyncio.Event()
@@ -81,6 +84,10 @@ class Proxy:
     def spare(self) -> None:
         """Lose nothing any more."""
         self._plan = None
+
+    def deliver(self) -> None:
+        """Give the server the requests that are late, and wait until it has done them."""
+        self._do(self._deliver())
 
     def cut(self) -> None:
         """Cut all connections, as a firewall that forgets them and resets."""
@@ -126,6 +133,10 @@ class Proxy:
         for link in list(self._links):
             link.cut()
 
+    async def _deliver(self) -> None:
+        while self._late:
+            await self._late.pop().deliver()
+
     async def _close(self) -> None:
         self._open.set()
         await self._deafen()
@@ -149,8 +160,9 @@ class Proxy:
         try:
             await link.run()
         finally:
-            self._links.discard(link)
-            link.cut()
+            if not link.is_late:
+                self._links.discard(link)
+                link.cut()
 
     def due(self) -> Loss | None:
         """What is to be lost of the request that is under way."""
@@ -165,6 +177,10 @@ class Proxy:
         self.lost += 1
         self.requests += 1
         self._plan = None
+
+    def keep(self, link: _Link) -> None:
+        """A link that has a late request for the server."""
+        self._late.append(link)
 
     async def opened(self) -> None:
         """Wait while it is stalled."""
@@ -183,6 +199,7 @@ class _Link:
         self._server = server
         self._asked = False
         """Whether the client waits for the server to be ready."""
+        self._late = b""
 
     async def run(self) -> None:
         """Pass everything on, until one side ends or the plan says so."""
@@ -196,14 +213,26 @@ class _Link:
                     way.cancel()
                 await asyncio.gather(*ways, return_exceptions=True)
 
+    @property
+    def is_late(self) -> bool:
+        """Whether it keeps a request for the server, after the client was cut."""
+        return bool(self._late)
+
     def cut(self) -> None:
         """Reset both sides at once."""
-        for _, writer in (self._client, self._server):
-            plug: socket.socket | None = writer.get_extra_info("socket")
-            if plug is not None and plug.fileno() >= 0 and plug.family != socket.AF_UNIX:
-                with suppress(OSError):
-                    plug.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            writer.transport.abort()
+        _reset(self._client)
+        _reset(self._server)
+
+    async def deliver(self) -> None:
+        """Let the server do the late request; its answer goes nowhere."""
+        reader, writer = self._server
+        with suppress(asyncio.IncompleteReadError, OSError):  # its process may have been ended
+            writer.write(self._late)
+            await writer.drain()
+            while (await _message(reader))[0] != b"Z":
+                pass
+        self._late = b""
+        self.cut()
 
     async def _greet(self) -> None:
         """The packets before the first message have no kind."""
@@ -228,8 +257,18 @@ class _Link:
             await self._proxy.opened()
             if kind not in b"pX":  # passwords and farewells are no requests
                 self._asked = True
-            if self._asked and self._proxy.due() is Loss.REQUEST:
+            due = self._proxy.due() if self._asked else None
+            if due is Loss.REQUEST:
                 self._proxy.note_lost()
+                return
+            if due is Loss.LATE:
+                while kind not in b"QS":
+                    kind, more = await _message(reader)
+                    message += more
+                self._late = message
+                self._proxy.note_lost()
+                self._proxy.keep(self)
+                _reset(self._client)
                 return
             writer.write(message)
             await writer.drain()
@@ -258,6 +297,15 @@ class _Link:
                 self._proxy.done()
             writer.write(message)
             await writer.drain()
+
+
+def _reset(side: Stream) -> None:
+    """Close one side without a farewell."""
+    plug: socket.socket | None = side[1].get_extra_info("socket")
+    if plug is not None and plug.fileno() >= 0 and plug.family != socket.AF_UNIX:
+        with suppress(OSError):
+            plug.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    side[1].transport.abort()
 
 
 async def _message(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
