@@ -48,6 +48,11 @@ class Site(NamedTuple):
         """The rows of a statement in its database."""
         return self.server.sql(query, *given, database=self.database)
 
+    def floors(self) -> list[int]:
+        """The fences to which the epochs so far may have jumped."""
+        ((epoch,),) = self.sql("SELECT value::int FROM dibs.meta WHERE key = 'epoch'")
+        return [(number << 40) + 1 for number in range(1, epoch + 1)]
+
     def contradictions(self) -> list[str]:
         """What the tables say against each other; a line each."""
         return [

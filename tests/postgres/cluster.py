@@ -126,12 +126,6 @@ class Server:
             (said / "password").chmod(0o644)
             command.append(f"--pwfile={said / 'password'}")
         self.run("initdb", *command, "--locale=C", f"--pgdata={self.data}")
-        self.allow("replication")
-
-    def allow(self, database: str) -> None:
-        """Let every user connect to a database without a password, on the loopback too."""
-        with (self.data / "pg_hba.conf").open("a") as file:
-            file.write(f"host {database} all 127.0.0.1/32 trust\n")
 
     def run(self, name: str, *argv: str | Path) -> str:
         """Run one of the server's programs to its end."""

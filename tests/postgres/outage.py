@@ -74,7 +74,7 @@ class Busy:
         while not self._scene.over():
             self._count += 1
             ident = f"{self._owner}-{self._count}"
-            self._tried(ident, "add", lambda ident=ident: self._board.add(ident, ident.encode()))
+            self._tried(ident, "add", partial(self._board.add, ident, ident.encode()))
             begun = boottime()
             claim = self._claimed()
             if claim is None:
@@ -209,7 +209,8 @@ def outage(place: Site, folder: Path, plan: Plan) -> tuple[list[str], dict[str, 
         follower.end()
         runner.end()
     lines = log.read(log_file)
-    faults += judged(place, events, lines, names, back)
+    faults += judged(place, events, lines, names)
+    faults += came_back(events, back)
     faults += told_once(events, follower.lines())
     words = Counter(line.word for line in lines)
     by = Counter(event.by for event in events if event.verb == "done")
@@ -266,11 +267,10 @@ def judged(
     events: Sequence[dibs.Event],
     lines: Sequence[Line],
     names: set[str],
-    back: int,
 ) -> Iterator[str]:
     """The journal against what everyone was told."""
     mine = [e for e in events if e.by not in (RUNNER, "rest")]
-    yield from violations(events, names)
+    yield from violations(events, names, place.floors())
     yield from broken(mine, lines, TTL)
     added = {event.id for event in events if event.verb == "add"}
     for line in lines:
@@ -279,8 +279,12 @@ def judged(
         if line.more == "add" and line.word == NOT_DONE and line.name in added:
             yield f"{line.name} was not added, as its worker was told, and is there"
     yield from place.contradictions()
+
+
+def came_back(events: Sequence[dibs.Event], back: int) -> Iterator[str]:
+    """Whether `dibs run` did something after the last outage."""
     offset = time.time() - boottime() / 1e9
-    runs = [e.at for e in events if e.by == RUNNER and e.verb == "done"]
+    runs = [event.at for event in events if event.by == RUNNER and event.verb == "done"]
     if not runs or max(runs) < back / 1e9 + offset:
         yield "`dibs run` did nothing after the last outage"
 

@@ -101,6 +101,10 @@ class Proxy:
         """Pass everything on again, also what came meanwhile."""
         self._call(self._open.set)
 
+    def hush(self) -> None:
+        """Pass nothing more on over the connections of now; new ones work: half-open."""
+        self._do(self._hush())
+
     def refuse(self) -> None:
         """Refuse new connections and cut the others, as a server that is gone."""
         self._do(self._deafen())
@@ -128,6 +132,10 @@ class Proxy:
             self._server.close()
             self._server = None
         await self._cut()
+
+    async def _hush(self) -> None:
+        for link in self._links:
+            link.hushed = True
 
     async def _cut(self) -> None:
         for link in list(self._links):
@@ -200,6 +208,8 @@ class _Link:
         self._asked = False
         """Whether the client waits for the server to be ready."""
         self._late = b""
+        self.hushed = False
+        """Whether nothing more is passed on."""
 
     async def run(self) -> None:
         """Pass everything on, until one side ends or the plan says so."""
@@ -255,6 +265,8 @@ class _Link:
         while True:
             kind, message = await _message(reader)
             await self._proxy.opened()
+            if self.hushed:
+                continue
             if kind not in b"pX":  # passwords and farewells are no requests
                 self._asked = True
             due = self._proxy.due() if self._asked else None
@@ -280,6 +292,8 @@ class _Link:
         while True:
             kind, message = await _message(reader)
             await self._proxy.opened()
+            if self.hushed:
+                continue
             lost = self._proxy.due() if self._asked else None
             if lost is not None and kind != b"Z":
                 held += message

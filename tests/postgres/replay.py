@@ -7,7 +7,7 @@ the event before it left. The reference is a table of the transitions in section
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from dibs.model.events import NOTHING_MOVED, ON_BOARD, Event, unanswered
@@ -78,14 +78,13 @@ def by_id(events: Iterable[Event]) -> dict[str, list[Event]]:
 
 
 def violations(
-    events: Iterable[Event], names: Iterable[str], epochs: Iterable[int] = ()
+    events: Iterable[Event], names: Iterable[str], floors: Collection[int] = ()
 ) -> Iterator[str]:
     """Every event that is no legal step, and every name that the journal does not lead to.
 
-    A fence may also jump to the floor of one of the `epochs`.
+    A fence may also jump to one of the `floors`.
     """
     moved = by_id(events)
-    floors = tuple(epochs)
     for ident, story in moved.items():
         last = ""
         for event in story:
@@ -101,7 +100,7 @@ def violations(
         yield f"{name} is {where}"
 
 
-def illegal(event: Event, floors: tuple[int, ...] = ()) -> str:
+def illegal(event: Event, floors: Collection[int] = ()) -> str:
     """Why an event is no legal step; empty if it is one."""
     before, after = event.before, event.after
     for step in STEPS.get(event.verb, ()):

@@ -84,7 +84,7 @@ def storm(place: Site, folder: Path, plan: Plan) -> Verdict:
     names = [task.name for task in board.snapshot().tasks.values()]
     faults = [
         *failures,
-        *violations(events, names),
+        *violations(events, names, place.floors()),
         *broken(events, lines, plan.ttl),
         *place.contradictions(),
         *spoilt(board),

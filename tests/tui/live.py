@@ -24,7 +24,7 @@ SIZE = (120, 40)
 
 @asynccontextmanager
 async def dashboard(
-    path: Path,
+    path: Path | str,
     *,
     size: tuple[int, int] = SIZE,
     config: Config | None = None,
@@ -57,7 +57,7 @@ async def until(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
 
 
 def drive(
-    path: Path,
+    path: Path | str,
     steps: Drive,
     *,
     size: tuple[int, int] = SIZE,
