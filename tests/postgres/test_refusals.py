@@ -1,0 +1,246 @@
+"""What is wrong with a database, its server or this host is said in one line, with what to do."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+import pytest
+
+import dibs
+from tests.contract.command import CORE, Command
+from tests.filesystems.remote import free_port
+from tests.patience import PATIENCE
+from tests.postgres.boards import Site, site
+from tests.postgres.cluster import Server, server, why_not
+
+SECRET = "s3cr:t/@?#&%=ä"
+VERBS = (
+    ("ls",),
+    ("add", "build"),
+    ("claim",),
+    ("acquire", "door"),
+    ("log",),
+    ("status", "door"),
+    ("reap",),
+    ("run", "--", "true"),
+    ("watch", "--json"),
+)
+
+
+class Trouble(NamedTuple):
+    """An address that does not work, and what is said of it."""
+
+    where: str
+    code: int
+    words: tuple[str, ...]
+    """Each of them is in the line."""
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[Server]:
+    """A server that asks for passwords."""
+    if reason := why_not():
+        pytest.skip(f"NO POSTGRESQL SERVER WAS TRIED: {reason}")
+    with server(tcp=True, password=SECRET) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def secret_board(guarded: Server) -> Site:
+    """A board there, by an address with the password."""
+    made = f"board_{free_port()}"
+    guarded.create(made)
+    where = guarded.tcp_url(made, password=SECRET)
+    dibs.open(where, create=True)
+    return Site(guarded, made, where)
+
+
+def hidden(text: str) -> bool:
+    """Whether a text shows the password in no spelling."""
+    return not any(each in text for each in (SECRET, quote(SECRET, safe=""), "s3cr", "geheim"))
+
+
+def check(trouble: Trouble, *argv: str) -> None:
+    """Run a verb, and check what it says."""
+    done = Command(trouble.where).run(*argv)
+    said = done.stderr.decode()
+    where = f"{argv}: {said!r}"
+    assert done.returncode == trouble.code, where
+    assert said.startswith("dibs: "), where
+    assert len(said.splitlines()) == 1, where
+    for word in trouble.words:
+        assert word in said, where
+    assert hidden(said + done.stdout.decode()), where
+
+
+def check_all(trouble: Trouble) -> None:
+    """The same with every verb, in words and in JSON."""
+    for argv in VERBS:
+        check(trouble, *argv)
+    done = Command(trouble.where).run("--json", "ls")
+    assert done.returncode == trouble.code
+    assert hidden(done.stdout.decode() + done.stderr.decode())
+    for line in done.stdout.decode().splitlines():
+        json.loads(line)
+
+
+def test_a_newer_schema_is_refused(shared_server: Server) -> None:
+    place = site(shared_server)
+    place.sql("UPDATE dibs.meta SET value = '999' WHERE key = 'format'")
+    check_all(Trouble(place.where, 1, ("update dibs",)))
+    with pytest.raises(dibs.NewerFormat):
+        dibs.open(place.where)
+
+
+def test_a_client_that_was_connected_notices_a_newer_schema(shared_server: Server) -> None:
+    place = site(shared_server)
+    board = place.board
+    board.add("build")
+    place.sql("UPDATE dibs.meta SET value = '999' WHERE key = 'format'")
+    place.sql(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    with pytest.raises(dibs.NewerFormat):
+        board.claim()
+
+
+def test_a_missing_extra_is_named(place: Site, tmp_path: Path) -> None:
+    (tmp_path / "psycopg.py").write_text("raise ImportError('not installed')\n")
+    env = os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{CORE}"}
+    for argv in VERBS:
+        command = [sys.executable, "-m", "dibs", "-d", place.where, *argv]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=PATIENCE)
+        assert done.returncode == 2, (argv, done)
+        assert len(done.stderr.splitlines()) == 1, (argv, done)
+        assert "pip install 'dibs[postgres]'" in done.stderr
+
+
+def test_a_wrong_password_is_refused_and_never_shown(secret_board: Site) -> None:
+    where = secret_board.server.tcp_url(secret_board.database, password="geheim-falsch")
+    check_all(Trouble(where, 1, ("password",)))
+    with pytest.raises(dibs.StorageError) as caught:
+        dibs.open(where)
+    assert hidden(str(caught.value))
+    assert hidden(repr(caught.value))
+
+
+def test_a_missing_password_is_named(secret_board: Site) -> None:
+    where = secret_board.server.tcp_url(secret_board.database)
+    check_all(Trouble(where, 1, ("password",)))
+
+
+def test_a_database_that_is_no_board_is_left_alone(shared_server: Server) -> None:
+    where = shared_server.create("no_board")
+    check_all(Trouble(where, 1, ("no board", "init")))
+    found = shared_server.sql(
+        "SELECT count(*) FROM pg_namespace WHERE nspname = 'dibs'", database="no_board"
+    )
+    assert found == [(0,)]
+
+
+def test_a_database_that_does_not_exist_is_named(shared_server: Server) -> None:
+    check_all(Trouble(shared_server.url("nowhere"), 1, ("nowhere", "does not exist")))
+
+
+def test_a_server_that_is_not_there_is_named(guarded: Server) -> None:
+    port = free_port()
+    where = f"postgresql://dibs:geheim@127.0.0.1:{port}/board"
+    for argv in (("ls",), ("add", "x"), ("claim",), ("run", "--", "true")):
+        check(Trouble(where, 1, (str(port),)), *argv)
+
+
+def test_a_host_that_is_unknown_is_named() -> None:
+    if reason := why_not():
+        pytest.skip(f"NO POSTGRESQL SERVER WAS TRIED: {reason}")
+    check(
+        Trouble("postgresql://dibs:geheim@no-such-host.invalid/board", 1, ("no-such-host",)), "ls"
+    )
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "postgresql://dibs:geheim@localhost:port/board",
+        "postgresql://dibs:geheim@localhost/board?no_such_option=1",
+        "postgresql://dibs:geheim@[::1/board",
+        "postgresql://dibs:ge%zzheim@localhost/board",
+    ],
+)
+def test_an_address_that_cannot_be_read_is_refused(where: str) -> None:
+    if reason := why_not():
+        pytest.skip(f"NO POSTGRESQL SERVER WAS TRIED: {reason}")
+    done = Command(where).run("ls")
+    said = done.stderr.decode()
+    assert done.returncode in (1, 2), said
+    assert len(said.splitlines()) == 1
+    assert "heim" not in said + done.stdout.decode()
+
+
+SHOWN = (
+    ("ls",),
+    ("--json", "ls"),
+    ("where",),
+    ("--json", "where"),
+    ("log",),
+    ("--json", "log"),
+    ("show", "build"),
+    ("--json", "show", "build"),
+    ("stats",),
+    ("check",),
+    ("prime",),
+    ("add", "other"),
+    ("park", "other", "--reason", "no"),
+    ("board", "--once"),
+)
+
+
+def test_the_password_of_a_board_is_never_shown(secret_board: Site) -> None:
+    command = Command(secret_board.where)
+    secret_board_add(secret_board)
+    for argv in SHOWN:
+        done = command.run(*argv)
+        said = done.stdout.decode() + done.stderr.decode()
+        assert hidden(said), (argv, said)
+    board = dibs.open(secret_board.where)
+    assert hidden(board.location.label)
+    assert hidden(repr(board.log.of("build")))
+
+
+def secret_board_add(place: Site) -> None:
+    """One task, whichever test comes first."""
+    board = dibs.open(place.where)
+    if not board.find("build"):
+        board.add("build")
+
+
+def test_the_processes_of_a_run_have_no_password_in_their_arguments(secret_board: Site) -> None:
+    """What everyone on the host can see with `ps`."""
+    look = (
+        "import os,sys\n"
+        "mine, found = os.getpid(), []\n"
+        "while mine > 1:\n"
+        "    found.append(open(f'/proc/{mine}/cmdline').read())\n"
+        "    mine = int(open(f'/proc/{mine}/stat').read().rpartition(')')[2].split()[1])\n"
+        "print(found)\n"
+    )
+    place = dibs.open(secret_board.where)
+    place.add("looked")
+    env = os.environ | {"PYTHONPATH": str(CORE), "DIBS_BOARD": secret_board.where}
+    done = subprocess.run(
+        [sys.executable, "-m", "dibs", "run", "looked", "--", sys.executable, "-c", look],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert done.returncode == 0, done
+    assert "looked" in done.stdout
+    assert hidden(done.stdout + done.stderr)
