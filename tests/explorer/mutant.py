@@ -19,7 +19,8 @@ from typing import Any
 from .scenario import Scenario
 
 Change = tuple[str, str, str]
-"""A function of `dibs.files` (`module:Class.name`), a text in it, and its replacement."""
+"""A function of `dibs.files` (`module:Class.name`) or of another package (`dibs.run.job:…`), a text
+in it, and its replacement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,8 @@ def edited(changes: tuple[Change, ...]) -> Iterator[None]:
     with ExitStack() as stack:
         for place, edits in by_place.items():
             module_name, _, path = place.partition(":")
-            module = importlib.import_module(f"dibs.files.{module_name}")
+            full = module_name if module_name.startswith("dibs.") else f"dibs.files.{module_name}"
+            module = importlib.import_module(full)
             owner: Any = module
             *above, name = path.split(".")
             for part in above:

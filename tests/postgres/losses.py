@@ -248,13 +248,17 @@ class Trial(NamedTuple):
 class Stage:
     """A server behind a proxy, with a new board for each call."""
 
-    def __init__(self, there: Server, proxy: Proxy) -> None:
+    def __init__(
+        self, there: Server, proxy: Proxy, prepare: Callable[[Site], object] = lambda place: None
+    ) -> None:
         self._server = there
         self._proxy = proxy
+        self._prepare = prepare
 
     def called(self, scene: Scene, number: int = -1, loss: Loss = Loss.ANSWER) -> Outcome:
         """Call a verb on a new board, with one request lost."""
         place = site(self._server, Settings(retry=(60,)))
+        self._prepare(place)
         board = dibs.open(self._proxy.url(place.database))
         given = scene.prepare(board)
         if number >= 0:
