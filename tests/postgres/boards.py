@@ -48,6 +48,13 @@ class Site(NamedTuple):
         """The rows of a statement in its database."""
         return self.server.sql(query, *given, database=self.database)
 
+    def clear(self) -> None:
+        """Make it as empty as a new one."""
+        self.sql("TRUNCATE dibs.claim, dibs.event, dibs.payload, dibs.question, dibs.result")
+        self.sql("TRUNCATE dibs.output, dibs.pause, dibs.waiter")
+        self.sql("DELETE FROM dibs.task WHERE eid <> ''")
+        self.sql("UPDATE dibs.task SET events = 0")
+
     def floors(self) -> list[int]:
         """The fences to which the epochs so far may have jumped."""
         ((epoch,),) = self.sql("SELECT value::int FROM dibs.meta WHERE key = 'epoch'")

@@ -21,6 +21,7 @@ import dibs
 from dibs import board as protocols
 from dibs.model.settings import Settings
 from dibs.protocols import Claim, OutputKeeper, Presence, Retry
+from tests.filesystems.remote import await_
 from tests.postgres.boards import Site, site
 from tests.postgres.cluster import Server, server
 from tests.postgres.proxy import Loss, Proxy
@@ -103,6 +104,17 @@ def twice_prioritized(board: Board) -> None:
     board.prioritize("build.available", 9)
 
 
+def one_slot(board: Board) -> None:
+    """The first of two slots is held, so that only the other is free."""
+    board.acquire("gpu", ttl=600)
+
+
+def due(board: Board) -> None:
+    """A later task whose time has come."""
+    board.add("soon", start_in=0.001)
+    await_(lambda: board.entries()[0].starts == 0, "it is never due")
+
+
 def read(act: Callable[[Board, Any], object], prepare: Callable[[Board], Any] = claimed) -> Scene:
     """A verb that only reads."""
     return Scene(act, prepare, reads=True)
@@ -176,10 +188,8 @@ SCENES: Mapping[str, Scene] = {
     "log.omitted": read(lambda b, _: b.log.omitted()),
     "board.add (a file)": Scene(lambda b, _: b.add("build", io.BytesIO(b"x" * 100_000))),
     "board.claim (one named)": Scene(lambda b, _: b.claim("deploy", owner="me"), waiting),
-    "board.claim (a later one)": Scene(
-        lambda b, _: b.claim(owner="me"), lambda b: b.add("soon", start_in=0.001) and None
-    ),
-    "board.acquire (slots)": Scene(lambda b, _: b.acquire("gpu", slots=2).fence, locked),
+    "board.claim (a later one)": Scene(lambda b, _: b.claim(owner="me"), due),
+    "board.acquire (slots)": Scene(lambda b, _: b.acquire("gpu", slots=2), one_slot),
     "board.park (a claim)": Scene(lambda b, c: b.park(c.task.name, "no"), claimed),
     "board.requeue (done)": Scene(lambda b, t: b.requeue(t.name), done),
     "board.requeue (asked)": Scene(lambda b, t: b.requeue(t.name), asked),
@@ -246,19 +256,19 @@ class Trial(NamedTuple):
 
 
 class Stage:
-    """A server behind a proxy, with a new board for each call."""
+    """A board behind a proxy, emptied for each call."""
 
     def __init__(
         self, there: Server, proxy: Proxy, prepare: Callable[[Site], object] = lambda place: None
     ) -> None:
-        self._server = there
+        self._place = site(there, Settings(retry=(60,)))
         self._proxy = proxy
-        self._prepare = prepare
+        prepare(self._place)
 
     def called(self, scene: Scene, number: int = -1, loss: Loss = Loss.ANSWER) -> Outcome:
-        """Call a verb on a new board, with one request lost."""
-        place = site(self._server, Settings(retry=(60,)))
-        self._prepare(place)
+        """Call a verb on the empty board, with one request lost."""
+        place = self._place
+        place.clear()
         board = dibs.open(self._proxy.url(place.database))
         given = scene.prepare(board)
         if number >= 0:
