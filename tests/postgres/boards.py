@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -48,12 +49,20 @@ class Site(NamedTuple):
         """The rows of a statement in its database."""
         return self.server.sql(query, *given, database=self.database)
 
+    def each(self, queries: Iterable[str]) -> list[list[Any]]:
+        """The rows of each of these statements."""
+        return self.server.each(queries, database=self.database)
+
     def clear(self) -> None:
         """Make it as empty as a new one."""
-        self.sql("TRUNCATE dibs.claim, dibs.event, dibs.payload, dibs.question, dibs.result")
-        self.sql("TRUNCATE dibs.output, dibs.pause, dibs.waiter")
-        self.sql("DELETE FROM dibs.task WHERE eid <> ''")
-        self.sql("UPDATE dibs.task SET events = 0")
+        tables = ("claim", "event", "payload", "question", "result", "output", "pause", "waiter")
+        self.each(
+            (
+                *(f"DELETE FROM dibs.{table}" for table in tables),
+                "DELETE FROM dibs.task WHERE eid <> ''",
+                "UPDATE dibs.task SET events = 0",
+            )
+        )
 
     def floors(self) -> list[int]:
         """The fences to which the epochs so far may have jumped."""
@@ -62,11 +71,8 @@ class Site(NamedTuple):
 
     def contradictions(self) -> list[str]:
         """What the tables say against each other; a line each."""
-        return [
-            f"{what}: {row[0]}"
-            for what, query in _CONTRADICTIONS.items()
-            for row in self.sql(query)
-        ]
+        found = zip(_CONTRADICTIONS, self.each(_CONTRADICTIONS.values()), strict=True)
+        return [f"{what}: {row[0]}" for what, rows in found for row in rows]
 
 
 def site(server: Server, settings: Settings | None = None) -> Site:

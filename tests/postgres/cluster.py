@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -223,12 +223,18 @@ class Server:
 
     def sql(self, query: str, *given: object, database: str = "postgres") -> list[Any]:
         """The rows of a statement, in a connection of its own."""
+        return self.each((query,), *given, database=database)[0]
+
+    def each(
+        self, queries: Iterable[str], *given: object, database: str = "postgres"
+    ) -> list[list[Any]]:
+        """The rows of each of these statements, in one connection."""
         import psycopg
 
         where = self.url(database, password=self.password)
         with psycopg.connect(where, autocommit=True, connect_timeout=10) as connection:
-            done = connection.execute(query.encode(), given or None)
-            return done.fetchall() if done.description else []
+            done = [connection.execute(query.encode(), given or None) for query in queries]
+            return [each.fetchall() if each.description else [] for each in done]
 
     def create(self, database: str) -> str:
         """A new, empty database; returns its address."""

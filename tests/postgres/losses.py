@@ -341,7 +341,8 @@ _PICTURE = {
 
 def picture(place: Site) -> object:
     """All tables of a board, without times and nonces; and what contradicts itself."""
-    found = {what: [shape(row) for row in place.sql(query)] for what, query in _PICTURE.items()}
+    tables = zip(_PICTURE, place.each(_PICTURE.values()), strict=True)
+    found = {what: [shape(row) for row in rows] for what, rows in tables}
     return {**found, "contradictions": place.contradictions()}
 
 
