@@ -8,6 +8,7 @@ from typing import Protocol
 
 import dibs
 from tests.core import tools
+from tests.postgres import server
 
 
 class Place(Protocol):
@@ -30,7 +31,7 @@ class Place(Protocol):
 Places = Callable[..., Place]
 """Creates a place; the keywords are settings of its board."""
 
-ENGINES: dict[str, Callable[..., Place]] = {"files": tools.Place}
+ENGINES: dict[str, Callable[..., Place]] = {"files": tools.Place, "postgres": server.Place}
 """Creates a place below a scratch directory, by engine."""
 
 
