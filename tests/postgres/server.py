@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -34,6 +38,17 @@ END
 $$;
 """
 """A clock of the server that a test can move."""
+CUT = """
+SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid()
+"""
+TABLES = ("task", "payload", "claim", "event", "question", "result", "output", "pause", "waiter")
+EMPTY = f"""
+{";".join(f"DELETE FROM dibs.{table}" for table in TABLES)};
+INSERT INTO dibs.task VALUES ('', NULL, 'gone', 0, 0, 5, 0, 0, 0, '', 0, 0);
+UPDATE dibs.meta SET value = '0' WHERE key = 'epoch';
+UPDATE public.moved SET by_ns = 0
+"""
 FAST = ("fsync=off", "full_page_writes=off", "autovacuum=off", "max_connections=200",
         "shared_buffers=32MB", "wal_level=minimal", "max_wal_senders=0", "jit=off")  # fmt: skip
 
@@ -59,12 +74,22 @@ def why_not() -> str:
     return "" if binaries() else "NO BOARD IN POSTGRESQL WAS TRIED: no server is installed"
 
 
+def _end_with_parent() -> None:
+    """In the child: let the kernel stop the server as soon as the tests are killed."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(1, signal.SIGQUIT)
+
+
 class Server:
     """A server of its own that listens on one socket in a folder of its own."""
 
     def __init__(self, *options: str) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="dibs-pg-", dir=fast()))
         self.data = self.folder / "data"
+        self.free: list[str] = []
+        """Databases with empty boards, for the next tests: making one takes fifty times longer."""
+        self.made: set[str] = set()
+        self._conns: dict[tuple[int, str], Any] = {}
         self.user: dict[str, Any] = {}
         if not os.geteuid():  # initdb refuses root
             uid = self._other_user()
@@ -99,16 +124,42 @@ class Server:
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
-        options = " ".join(f"-c {option}" for option in self.options)
-        log = str(self.folder / "log")
-        self.run("pg_ctl", "-D", str(self.data), "-w", "-l", log, "-o", options, "start")
+        options = [part for option in self.options for part in ("-c", option)]
+        with open(self.folder / "log", "ab") as log:
+            self.process = subprocess.Popen(
+                [f"{binaries()}/postgres", "-D", str(self.data), *options],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                preexec_fn=_end_with_parent,
+                **self.user,
+            )
+        end = time.monotonic() + PATIENCE
+        while not (self.folder / ".s.PGSQL.5432").exists() or not self.answers():
+            assert self.process.poll() is None, (self.folder / "log").read_text()
+            assert time.monotonic() < end, "the server does not answer"
+            time.sleep(0.02)
+
+    def answers(self) -> bool:
+        """Whether it accepts connections."""
+        import psycopg
+
+        try:
+            psycopg.connect(self.where("postgres")).close()
+        except psycopg.OperationalError:
+            return False
+        return True
 
     def stop(self, mode: str = "fast") -> None:
         """Stop it; `immediate` is like a crash."""
         self.run("pg_ctl", "-D", str(self.data), "-w", "-m", mode, "stop", check=False)
+        self.process.wait(PATIENCE)
 
     def remove(self) -> None:
         """Stop it, and leave nothing."""
+        for _, database in [key for key in self._conns if key[0] == os.getpid()]:
+            self.forget(database)
         self.stop("immediate")
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -120,9 +171,18 @@ class Server:
         """The rows of a statement, as the server's owner."""
         import psycopg
 
-        with psycopg.connect(self.where(database), autocommit=True) as conn:
-            found = conn.execute(sql)
-            return found.fetchall() if found.description else []
+        conn = self._conns.get((os.getpid(), database))
+        if conn is None or conn.closed:
+            conn = psycopg.connect(self.where(database), autocommit=True)
+            self._conns[os.getpid(), database] = conn
+        found = conn.execute(sql)
+        return found.fetchall() if found.description else []
+
+    def forget(self, database: str) -> None:
+        """Close this process's own connection to a database."""
+        conn = self._conns.pop((os.getpid(), database), None)
+        if conn is not None:
+            conn.close()
 
 
 @cache
@@ -133,7 +193,7 @@ def _own(pid: int) -> Server:
     found.execute(f"CREATE DATABASE {TEMPLATE}")
     initialize(found.where(TEMPLATE))
     found.execute(CLOCK, TEMPLATE)
-    found.execute("CHECKPOINT")
+    found.forget(TEMPLATE)
     return found
 
 
@@ -171,8 +231,12 @@ class Place:
     def __init__(self, scratch: Path, **settings: object) -> None:
         server = own()
         self.server = server
-        self.database = f"board_{next(_count)}"
-        server.execute(f"CREATE DATABASE {self.database} TEMPLATE {TEMPLATE}")
+        self.database = server.free.pop() if server.free else f"board_{next(_count)}"
+        if self.database not in server.made:
+            server.made.add(self.database)
+            server.execute(
+                f"CREATE DATABASE {self.database} TEMPLATE {TEMPLATE} STRATEGY file_copy"
+            )
         self.world = World(server, self.database)
         fields = dibs.Settings()._asdict() | {"durability": "off", "retry": ()} | settings
         text = dump(dibs.Settings(**fields)).decode().replace("'", "''")
@@ -203,6 +267,8 @@ class Place:
         )
         return sorted(row[0] for row in rows)
 
-    def drop(self) -> None:
-        """Remove the database, whoever is connected."""
-        self.server.execute(f"DROP DATABASE {self.database} WITH (FORCE)")
+    def remove(self) -> None:
+        """Cut every other connection, and empty the board for the next test."""
+        self.server.execute(CUT, self.database)
+        self.server.execute(EMPTY, self.database)
+        self.server.free.append(self.database)

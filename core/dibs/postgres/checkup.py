@@ -14,14 +14,14 @@ _CHECKS: tuple[tuple[str, str, str], ...] = (
     (
         "claim",
         "a live task without the row of its claim",
-        "SELECT t.name FROM dibs.task t LEFT JOIN dibs.claim c "
-        "ON c.eid = t.eid AND c.name = t.name WHERE t.state IN ('claimed', 'held') AND c.eid IS NULL",
+        "SELECT t.name FROM dibs.task t LEFT JOIN dibs.claim c ON c.eid = t.eid "
+        "AND c.name = t.name WHERE t.state IN ('claimed', 'held') AND c.eid IS NULL",
     ),
     (
         "claim",
         "a claim whose task is not live",
-        "SELECT c.name FROM dibs.claim c LEFT JOIN dibs.task t "
-        "ON t.eid = c.eid AND t.name = c.name WHERE t.eid IS NULL OR t.state NOT IN ('claimed', 'held')",
+        "SELECT c.name FROM dibs.claim c LEFT JOIN dibs.task t ON t.eid = c.eid "
+        "AND t.name = c.name WHERE t.eid IS NULL OR t.state NOT IN ('claimed', 'held')",
     ),
     (
         "payload",

@@ -24,9 +24,42 @@ CREATE OR REPLACE FUNCTION dibs.stamp(
     || CASE WHEN answer > 0 THEN 'r' || answer ELSE '' END
 $$;
 
--- The lowest fence that the next claim may get: it jumps after the server has lost its newest past.
-CREATE OR REPLACE FUNCTION dibs.floor() RETURNS bigint LANGUAGE sql STABLE AS $$
-  SELECT (value::bigint) << 40 FROM dibs.meta WHERE key = 'epoch'
+-- The line of history that the server writes: it changes as a standby is promoted, or after a restore
+-- to an earlier moment.
+CREATE OR REPLACE FUNCTION dibs.timeline() RETURNS text LANGUAGE sql VOLATILE AS $$
+  SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8)
+$$;
+
+-- Begin another epoch: every fence from now on is above those of a past that may be lost. Call it by
+-- hand after a restore that keeps the line of history, such as that of a dump.
+CREATE OR REPLACE FUNCTION dibs.turn() RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+  v_epoch bigint;
+BEGIN
+  PERFORM dibs.durable();
+  UPDATE dibs.meta SET value = (value::bigint + 1)::text WHERE key = 'epoch'
+    RETURNING value::bigint INTO v_epoch;
+  INSERT INTO dibs.meta VALUES ('timeline', dibs.timeline())
+    ON CONFLICT (key) DO UPDATE SET value = excluded.value;
+  RETURN v_epoch;
+END
+$$;
+
+-- The lowest fence that the next claim may get.
+CREATE OR REPLACE FUNCTION dibs.floor() RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+  v_now text := dibs.timeline();
+BEGIN
+  PERFORM 1 FROM dibs.meta WHERE key = 'timeline' AND value = v_now;
+  IF NOT FOUND THEN
+    PERFORM 1 FROM dibs.meta WHERE key = 'epoch' FOR UPDATE; -- only one of many turns
+    PERFORM 1 FROM dibs.meta WHERE key = 'timeline' AND value = v_now;
+    IF NOT FOUND THEN
+      PERFORM dibs.turn();
+    END IF;
+  END IF;
+  RETURN (SELECT value::bigint << 40 FROM dibs.meta WHERE key = 'epoch');
+END
 $$;
 
 CREATE OR REPLACE FUNCTION dibs.add(

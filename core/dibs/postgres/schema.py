@@ -29,6 +29,7 @@ def initialize(where: str, settings: bytes = DEFAULT_TOML) -> None:
         rows = {"format": str(FORMAT), "settings": settings.decode(), "epoch": "0"}
         for key, value in rows.items():
             conn.execute("INSERT INTO dibs.meta VALUES (%s, %s)", (key, value))
+        conn.execute("INSERT INTO dibs.meta VALUES ('timeline', dibs.timeline())")
         conn.execute("INSERT INTO dibs.task VALUES ('', NULL, 'gone', 0, 0, 5, 0, 0, 0, '', 0, 0)")
 
 
