@@ -895,8 +895,9 @@ class Engine(Protocol):
         """Upgrade a board to today's format; False if it has that already."""
 
 
-FORMS = "give the path of a directory"
-_LATER = ("postgresql", "postgres", "http", "https")
+FORMS = "give the path of a directory, or postgresql://USER@HOST/DATABASE"
+DATABASE = ("postgresql", "postgres")
+_LATER = ("http", "https")
 """Schemes of engines that are planned for later versions."""
 
 
@@ -908,6 +909,10 @@ def engine_of(where: str | os.PathLike[str]) -> Engine:
 
         return FilesEngine()
     found = scheme[1].lower()
+    if found in DATABASE:
+        from dibs.postgres.engine import PostgresEngine
+
+        return PostgresEngine()
     if found in _LATER:
         raise BadName(f"{found}:// boards are not part of this version of dibs: {FORMS}")
     raise BadName(f"there are no {found}:// boards: {FORMS}")

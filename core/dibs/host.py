@@ -1,4 +1,6 @@
-"""This machine: its identity, and whether a process on it has exited."""
+"""This machine: its identity, its processes, and the terms on which they claim."""
+
+from __future__ import annotations
 
 import os
 import sys
@@ -8,13 +10,19 @@ from functools import cache
 from typing import NamedTuple
 
 from dibs.model.errors import BadName, StorageError, short
+from dibs.model.names import check_metadata, fold_owner
 from dibs.model.process import Process
+from dibs.model.records import Record
+from dibs.model.settings import Settings, check_ttl
 
 LINUX = sys.platform == "linux"
 """Other systems have no `/proc` like this, and no pid namespaces: see `dibs.other_systems`."""
 _ONLY = "only"
 """The pid namespace of a system that has just one."""
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+_FORTY_BITS = (1 << 40) - 1
+_ODD = 0x9E3779B97F
+"""An odd factor that spreads near numbers far apart and maps forty bits one to one."""
 
 
 class Host(NamedTuple):
@@ -109,6 +117,43 @@ class Host(NamedTuple):
         return bool(self.pidns) and _proc_was_own(os.getpid(), self.pidns)
 
 
+class Terms:
+    """The terms of a claim: its owner, its ttl, and what operators are shown of it."""
+
+    def __init__(
+        self,
+        host: Host,
+        settings: Settings,
+        owner: str | None = None,
+        ttl: float | None = None,
+        metadata: str | None = "",
+        process: Process | int | None = None,
+    ) -> None:
+        self.named_owner, self.named_ttl, self.named_metadata = owner, ttl, metadata
+        """What the caller gave; None if the host's name and the board's ttl apply."""
+        self.host = host.name
+        self.owner = owner if owner is not None else host.name
+        self.folded = fold_owner(self.owner)
+        self.ttl = check_ttl(ttl) if ttl is not None else settings.ttl
+        self.metadata = check_metadata("" if metadata is None else metadata)
+        self.process = host.holder(process) if process is not None else None
+
+    def keep_owner(self, owner: str) -> None:
+        """Claim as the previous owner; a folded name stays the same when it is folded again."""
+        self.owner, self.folded = owner, fold_owner(owner)
+
+    def keep(self, record: Record) -> None:
+        """Claim with the previous ttl and metadata, where the caller gave none."""
+        if self.named_ttl is None and record.ttl is not None:
+            self.ttl = record.ttl
+        if self.named_metadata is None:
+            self.metadata = record.metadata
+
+    def record(self, at: float) -> Record:
+        """The record that a claim on these terms gets at about that time."""
+        return Record(self.owner, self.host, self.ttl, at, self.metadata, self.process)
+
+
 FOREIGN_PROC = "{what}: /proc shows another pid namespace or is not mounted: mount it"
 
 
@@ -166,6 +211,23 @@ def this_host() -> Host:
 def boottime() -> int:
     """Nanoseconds on the boot-time clock, which runs in suspend and which deadlines use."""
     return time.clock_gettime_ns(_CLOCK)
+
+
+def nonce() -> str:
+    """Ten hex digits for one operation, which no other process of any host draws."""
+    # Clones of one machine image can draw the same random bytes; time, pid and host differ.
+    own = time.time_ns() * _ODD + _process_number()
+    return f"{(int.from_bytes(os.urandom(5)) ^ own) & _FORTY_BITS:010X}"
+
+
+@cache
+def _process_number() -> int:
+    """A number for each process of each host, cached because `getpid` is a system call."""
+    host = int.from_bytes(os.uname().nodename.encode(errors="surrogateescape"))
+    return (os.getpid() * _ODD + host) * _ODD & _FORTY_BITS
+
+
+os.register_at_fork(after_in_child=_process_number.cache_clear)
 
 
 def user_name(uid: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -47,7 +48,9 @@ class BoardMachine(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.scratch = Path(tempfile.mkdtemp(prefix="dibs-", dir=fast()))
-        self.place = places_of(self.engine, self.scratch)(max_attempts=LIMIT, ttl=TTL, retry=DELAYS)
+        self.places = ExitStack()
+        places = self.places.enter_context(places_of(self.engine, self.scratch))
+        self.place = places(max_attempts=LIMIT, ttl=TTL, retry=DELAYS)
         self.ref = Reference()
         self.serial = 0
         self.board = self.another()
@@ -57,6 +60,7 @@ class BoardMachine(RuleBasedStateMachine):
         return self.place.other()
 
     def teardown(self) -> None:
+        self.places.close()
         shutil.rmtree(self.scratch, ignore_errors=True)
 
     def payload(self) -> bytes:

@@ -17,7 +17,8 @@ def places(request: pytest.FixtureRequest) -> Iterator[Places]:
     """Creates boards of one engine."""
     path = Path(tempfile.mkdtemp(prefix="dibs-", dir=fast()))
     path.chmod(0o755)
-    yield places_of(request.param, path)
+    with places_of(request.param, path) as made:
+        yield made
     shutil.rmtree(path, ignore_errors=True)
 
 

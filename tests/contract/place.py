@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
 import dibs
 from tests.core import tools
+from tests.postgres import server
 
 
 class Place(Protocol):
@@ -26,24 +28,29 @@ class Place(Protocol):
     def names(self) -> list[str]:
         """The exact names of all tasks and locks, as they are stored."""
 
+    def remove(self) -> None:
+        """Leave nothing."""
+
 
 Places = Callable[..., Place]
 """Creates a place; the keywords are settings of its board."""
 
-ENGINES: dict[str, Callable[..., Place]] = {"files": tools.Place}
+ENGINES: dict[str, Callable[..., Place]] = {"files": tools.Place, "postgres": server.Place}
 """Creates a place below a scratch directory, by engine."""
 
 
-def places_of(engine: str, scratch: Path) -> Places:
-    """A function that creates boards of one engine, each a new one."""
-    count = 0
+@contextmanager
+def places_of(engine: str, scratch: Path) -> Iterator[Places]:
+    """A function that creates boards of one engine, each a new one; they are removed at the end."""
+    made: list[Place] = []
 
     def make(**settings: object) -> Place:
-        nonlocal count
-        count += 1
-        below = scratch / f"{engine}-{count}"
+        below = scratch / f"{engine}-{len(made)}"
         below.mkdir()
         below.chmod(0o755)
-        return ENGINES[engine](below, **settings)
+        made.append(ENGINES[engine](below, **settings))
+        return made[-1]
 
-    return make
+    yield make
+    for place in made:
+        place.remove()

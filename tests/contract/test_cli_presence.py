@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -73,19 +74,18 @@ def test_a_worker_that_waits_is_listed_if_it_is_asked_for(command: Command) -> N
         assert json.loads(command("--json", "stats"))["idle"] == 1
 
 
-def test_a_worker_is_not_idle_while_its_command_runs(command: Command) -> None:
+def test_a_worker_is_not_idle_while_its_command_runs(command: Command, tmp_path: Path) -> None:
     script = "while ! test -e stop; do sleep 0.1; done"
     board = dibs.open(command.where)
     with started(
-        command, "run", "--loop", "--wait", "--", "sh", "-c", f"cd {command.where}; {script}"
+        command, "run", "--loop", "--wait", "--", "sh", "-c", f"cd {tmp_path}; {script}"
     ):
         until(board.waiters, "no worker waits")
         board.add("a")
         until(
             lambda: board.snapshot().counts()["claimed"] and not board.waiters(), "it still waits"
         )
-        with open(f"{command.where}/stop", "w"):
-            pass
+        (tmp_path / "stop").touch()
         until(board.waiters, "it does not wait again")
 
 

@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+import dibs
 from dibs import Verdict
 from tests.contract.test_acts_evidence import TTL, held, proof, proofs_of
 from tests.core.test_cli import Command
@@ -125,3 +126,22 @@ def test_control_characters_in_a_record_or_a_lock_are_never_printed_raw(place: P
     command = Command(place.path)
     assert "\\x1b[2Jh" in command("show", "x")  # the helper refuses what is not printable
     assert "\\x1b[2J" in command("show", "y")
+
+
+def test_a_host_that_has_not_watched_the_clock_for_the_lease_says_for_how_long_it_has(
+    place: Place,
+) -> None:
+    task = held(place)
+    place.advance(TTL + 30)
+    far = place.other(dibs.this_host()._replace(boot="far"))
+    far.reap()
+    place.advance(20)
+    found = far.evidence(task)
+    assert found.verdict is Verdict.UNKNOWN
+    assert "this host has watched it for only 20 s" in proof(found, "clock").text
+
+
+def test_a_host_without_a_boot_id_has_to_watch_the_clock_itself(place: Place) -> None:
+    board = place.other(dibs.this_host()._replace(boot=""))
+    found = board.evidence(held(place))
+    assert "so each process has to watch the clock itself" in proof(found, "clock").text

@@ -9,7 +9,7 @@ import pytest
 
 import dibs
 from dibs import Process, Task
-from dibs.files.process_exits import CLOSER, ProcessExits
+from dibs.process_exits import CLOSER, ProcessExits
 from tests.core.holders import ends_as_a_zombie, held, worker
 from tests.tui.dialogs import of_host
 

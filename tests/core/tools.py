@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import select
+import shutil
 import signal
 import time
 import traceback
@@ -176,6 +177,10 @@ class Place:
                 found += [f"{folder}/{p.name}" for p in (self.path / folder).iterdir()]
         found += [str(p.relative_to(self.path)) for p in self.path.glob(".dibs/free/*/*")]
         return sorted(found)
+
+    def remove(self) -> None:
+        """Remove the directory."""
+        shutil.rmtree(self.path, ignore_errors=True)
 
     def records(self) -> list[str]:
         """The claim records."""

@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 from dibs.files import checkup, checkup_ids, forgetting, janitor, lives, pausing
 from dibs.files.board_files import FOLDERS, BoardFiles
-from dibs.files.claims import FilesClaim, Terms, take
+from dibs.files.claims import FilesClaim, take
 from dibs.files.clock import Clock
 from dibs.files.engine import FilesBoard
 from dibs.files.journal import Journal
 from dibs.files.port import Port
-from dibs.host import Host
+from dibs.host import Host, Terms
 from dibs.model.errors import DibsError, Exists, Lost
 from dibs.model.names import read
 from dibs.model.process import Process
@@ -118,7 +118,9 @@ class Desk:
     def terms(self, ttl: float | None = None, owner: str = "", pid: int = 0) -> Terms:
         host = self.store.host
         process = Process(host.name, host.boot, host.pidns, pid, 1) if pid else None
-        return Terms(self.store, owner or self.port.name, ttl, "", process)
+        return Terms(
+            self.store.host, self.store.settings, owner or self.port.name, ttl, "", process
+        )
 
     # The worker
 

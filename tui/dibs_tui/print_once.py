@@ -87,8 +87,8 @@ def as_json(board: Board, terms: Sequence[str], config: Config | None = None) ->
         counts[row.state] += 1
     return {
         "v": JSON_VERSION,
-        "board": board.location.where,
-        "path": board.location.where,
+        "board": board.location.label,
+        "path": board.location.label,
         "at": round(time.time(), 3),
         "exact": snapshot.exact,
         "counts": counts,
@@ -138,7 +138,7 @@ def _first(found: TasksByState, state: str) -> list[Task]:
 
 def _head(board: Board, width: int) -> list[str]:
     """The board's place, the time, and who looks."""
-    place = f"dibs  {clean(board.location.where)}"
+    place = f"dibs  {clean(board.location.label)}"
     who = clean(f"as of {when(time.time())}  {board.host.user}@{board.host.name}")
     room = width - cells(who) - 2
     if room < min(cells(place), 30):

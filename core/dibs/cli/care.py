@@ -176,12 +176,13 @@ def _listed(args: argparse.Namespace) -> list[str]:
 
 def upgrade(voice: Voice, args: argparse.Namespace) -> int:
     """Upgrade a board to today's format; refused while a claim on it is alive."""
-    from dibs.board import upgrade
+    from dibs.board import locate, upgrade
     from dibs.model.settings import FORMAT
 
     path = place(args)
     status = "upgraded" if upgrade(path) else "current"
     board_of(args)
-    words = f"{path} {'now' if status == 'upgraded' else 'already'} has format {FORMAT}"
-    voice.result(words, {"status": status, "board": path, "format": FORMAT})
+    label = locate(path).label
+    words = f"{label} {'now' if status == 'upgraded' else 'already'} has format {FORMAT}"
+    voice.result(words, {"status": status, "board": label, "format": FORMAT})
     return 0

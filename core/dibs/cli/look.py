@@ -311,7 +311,7 @@ def _holder(found: LockStatus, ident: str) -> tuple[str, dict[str, object]]:
 def where(voice: Voice, args: argparse.Namespace) -> int:
     """Show which board is used here, and why; neither looks at it nor makes it."""
     found = chosen(args)
-    board = locate(found.where).where
+    board = locate(found.where).label
     fields = {"board": board, "rule": found.rule, "file": found.file or None, "why": found.why}
     voice.result(board, fields)
     voice.words(found.why)
@@ -324,7 +324,7 @@ def paths(voice: Voice, args: argparse.Namespace) -> int:
 
     chose = chosen(args)
     location, source = locate(chose.where), chose.source
-    found = {"board": (location.where, source)}
+    found = {"board": (location.label, source)}
     if location.folder:
         found["settings"] = (os.path.join(location.folder, ".dibs", "board.toml"), source)
         found["shell"] = (shell_library(), "the package")
@@ -334,7 +334,7 @@ def paths(voice: Voice, args: argparse.Namespace) -> int:
             note = "  (not there: the defaults apply)"
         if key == "shell" and not os.path.lexists(value):  # dibs is one file
             note = "  (inside that file: `dibs help shell` prints it)"
-        fields = {"board": location.where, "key": key, "path": value, "from": source}
+        fields = {"board": location.label, "key": key, "path": value, "from": source}
         voice.result(f"{key:<10} {value}{note}", fields)
     return 0
 

@@ -28,7 +28,7 @@ class Pager:
 
     def reap(self, board: Board, *, go_on: bool) -> Reaped:
         """One pass. With `go_on` trouble with the storage is reported once and does not end it."""
-        self._about = {"board": board.location.where}
+        self._about = {"board": board.location.label}
         try:
             reaped = board.reap()
         except StorageError as error:

@@ -38,7 +38,7 @@ def _board(voice: Voice) -> str:
     if voice.args is None or voice.board:
         return voice.board.get("board", "")
     try:
-        return locate(voice.args.board).where if voice.args.board else ""
+        return locate(voice.args.board).label if voice.args.board else ""
     except DibsError:
         return ""
 

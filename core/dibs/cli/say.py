@@ -40,9 +40,9 @@ class Voice(NamedTuple):
 
     @property
     def board(self) -> dict[str, str]:
-        """The JSON field that names the board in full; none before it is open."""
+        """The JSON field that names the board, without a password; none before it is open."""
         opened: Board | None = self.args.opened if self.args is not None else None
-        return {} if opened is None else {"board": opened.location.where}
+        return {} if opened is None else {"board": opened.location.label}
 
     @property
     def colour(self) -> bool:

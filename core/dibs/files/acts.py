@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import re
 from contextlib import nullcontext, suppress
-from itertools import islice
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dibs.files import forgetting, janitor, moves, outputs, pausing, questions, shell_claims
 from dibs.files.claims import adopt, requeued_name
 from dibs.files.facts import facts_of
 from dibs.files.waits import waits_since
-from dibs.model import names
+from dibs.model import names, refusals, undoing
 from dibs.model.errors import (
     BadName,
     Changed,
@@ -24,7 +23,7 @@ from dibs.model.errors import (
     UnknownId,
     short,
 )
-from dibs.model.events import ON_BOARD, Event, spoken
+from dibs.model.events import ON_BOARD, Event
 from dibs.model.questions import check_question, open_question, summary, unanswered
 from dibs.model.sample import SECOND
 from dibs.model.slots import title
@@ -40,7 +39,6 @@ from dibs.model.task import (
     Task,
     describe,
 )
-from dibs.model.undoing import not_undoable, undo_steps
 
 if TYPE_CHECKING:
     from dibs.files.board_files import BoardFiles
@@ -48,13 +46,10 @@ if TYPE_CHECKING:
     from dibs.model.undoing import LastActs
 
 
-_BACK = 100
-"""How many pauses and resumes are looked through for one that was shown to an operator."""
 _match_hex = re.compile(r"[0-9a-f]{1,32}").fullmatch
 _LEFT = (
     "it was renewed or ended in the meantime, so it was left alone; or the disk's answer was lost"
 )
-_SAME = "another user did the same, or this succeeded and the disk's answer was lost"
 
 
 def seen(store: BoardFiles, text: str, *states: str) -> Task:
@@ -69,12 +64,7 @@ def seen(store: BoardFiles, text: str, *states: str) -> Task:
         if task is not None and task.state in states and store.there(name):
             return task
     task = next(t for t in map(names.read_any, names.exact(text)) if t is not None)
-    now = store.find(task.id)
-    there = [t for t in now if t.name in names.exact(text)]
-    what = f"it is {there[0].state}" if there else "that name is gone"
-    if [t.name for t in now] == [text]:  # the name says it all
-        raise Changed(f"{text}: nothing was done, {what}, not {' or '.join(states)}", text, now)
-    raise Changed(f"{text}: nothing was done, {what}; {describe(now)}", text, now)
+    raise refusals.not_in_state(text, states, store.find(task.id))
 
 
 def _not_exact(store: BoardFiles, text: str) -> NotExact:
@@ -82,8 +72,7 @@ def _not_exact(store: BoardFiles, text: str) -> NotExact:
     now: tuple[Task, ...] = ()
     with suppress(BadName):  # neither a name nor an id
         now = store.find(text)
-    hint = describe(now) if now else "`dibs show ID` prints it"
-    return NotExact(f"{short(text)} is not the exact name of a claim or task: {hint}")
+    return refusals.not_exact(text, now)
 
 
 def _seen_plain(
@@ -100,7 +89,7 @@ def _seen_plain(
 def force_release(store: BoardFiles, text: str, reason: str, by: str = "") -> Task:
     """End a claim or lock without its holder and make it available, with the same attempts."""
     if not names.check_words("a reason", reason).strip():
-        raise BadName("a force-release needs a reason: give one that is not empty")
+        raise refusals.no_reason()
     store.ready()
     task = seen(store, text, CLAIMED, HELD)
     if task.is_shell_claim:
@@ -127,11 +116,7 @@ def reap_claim(
     wait = janitor.patience(store, facts, now)
     store.clock.settle()
     if wait > 0:
-        what = f"may still be alive for {math.ceil(wait)} s"
-        if facts.expired(now):
-            what = "may still be alive: its lease has expired, but by an untrusted clock"
-            what += f"; try again in {math.ceil(wait)} s"
-        raise Refused(f"{text} {what}; force-release ends it anyway")
+        raise Refused(refusals.may_be_alive(text, wait, untrusted=facts.expired(now)))
     with moves.intent(store, "reap", task, "", by, reason) if asked else nullcontext():
         ended = janitor.reap_one(store, facts, now, by=by, why=reason, asked=asked)
         if ended is None or ended.live:
@@ -213,45 +198,10 @@ def prioritize(store: BoardFiles, text: str, priority: int, by: str = "") -> Tas
 def undoable(
     store: BoardFiles, what: str | Event | None = None, last: LastActs | None = None
 ) -> Event | None:
-    """The last act, or the last one on an id, that is not undone and can be undone now.
-
-    None if the journal has no such act; `Changed` says why the act cannot be undone. An event
-    that was shown to the operator counts only while it is the last one on its id.
-    """
-    if what is not None and not isinstance(what, Event):
-        names.check_text("an id", what)
-    shown, ident = (what, what.id or None) if isinstance(what, Event) else (None, what)
-    if shown is not None and shown.verb in ON_BOARD:
-        found = (step[0] for step in undo_steps(store.journal) if step[0].verb in ON_BOARD)
-        if shown not in islice(found, _BACK):
-            raise Changed(
-                f"cannot undo the {spoken(shown.verb)}: it has already been undone", shown.dst
-            )
-        return _undoable_on_board(store, shown)
-    if last is not None and ident is not None:
-        event = last.on(ident)
-    else:
-        event = next((step[-1] for step in undo_steps(store.journal, ident)), None)
-    if event is None:
-        return None
-    if event.verb in ON_BOARD:
-        return _undoable_on_board(store, event)
-    now = store.find(event.id)
-    why = "another act was done since it was shown" if shown and shown != event else ""
-    why = why or not_undoable(event, now)
-    if why:
-        raise Changed(
-            f"cannot undo the {event.verb} of {title(event.id)!a}: {why}; {describe(now)}",
-            event.dst,
-            now,
-        )
-    return event
-
-
-def _undoable_on_board(store: BoardFiles, event: Event) -> Event:
-    if why := pausing.not_undoable(store, event):
-        raise Changed(f"cannot undo the {spoken(event.verb)}: {why}", event.dst or event.src)
-    return event
+    """The last act, or the last one on an id, that is not undone and can be undone now."""
+    return undoing.undoable(
+        store.journal, store.find, partial(pausing.why_not_undoable, store), what, last
+    )
 
 
 def undo(
@@ -272,26 +222,20 @@ def undo(
         raise UnknownId("there is nothing to undo: the log has no act, or all are undone")
     waiting = event.verb == "prioritize" and task.state == AVAILABLE
     since = waits_since(store, task) / SECOND if waiting else 0.0
-    return _moved(store, task, _restored(store, event), "undo", f"of {event.verb}", by, since)
-
-
-def _restored(store: BoardFiles, event: Event) -> str:
-    """The name that an undo restores.
-
-    A task that waits for an answer gets a new nonce: a delayed rename of the answer that is undone
-    must not find the name that it took.
-    """
-    before = event.before
-    if before is None or before.state != ASKED:
-        return event.src
-    claim = f"{before.owner}-{store.port.nonce()}"
-    return f"{names.claim_stem(before.id, before.stamp, claim)}.{ASKED}"
+    return _moved(
+        store,
+        task,
+        undoing.restored_name(event, store.port.nonce()),
+        "undo",
+        f"of {event.verb}",
+        by,
+        since,
+    )
 
 
 def purge(store: BoardFiles, older_than: float) -> int:
     """Remove the payloads of tasks that have been done for so many seconds; returns how many."""
-    if isinstance(older_than, bool) or not isinstance(older_than, (int, float)):
-        raise BadName(f"an age must be seconds, got {short(older_than)}")
+    refusals.check_age(older_than)
     store.ready()
     now = store.clock.now()
     count = 0
@@ -349,7 +293,7 @@ def _moved(
         moved = moves.shift(store, task, dst, verb, by, reason, since=since)
         if moved is None:
             there = any(t.name == dst for t in store.find(task.id))
-            raise store.changed(task.name, task.id, _SAME if there else "nothing was done")
+            raise store.changed(task.name, task.id, refusals.SAME if there else "nothing was done")
     return moved
 
 

@@ -14,7 +14,6 @@ from dibs.files.facts import facts_of, record_of
 from dibs.files.pause_look import find_pause
 from dibs.model import names
 from dibs.model.errors import (
-    BadName,
     BoardMissing,
     DibsError,
     Exists,
@@ -32,7 +31,7 @@ from dibs.model.names import PAUSED
 from dibs.model.records import Record, encode
 from dibs.model.sample import SECOND
 from dibs.model.settings import check_ttl
-from dibs.model.task import CLAIMED, DONE, FAILED, FREE, HELD, WAITING, Task, describe
+from dibs.model.task import CLAIMED, DONE, FAILED, FREE, HELD, WAITING, Task
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -40,12 +39,13 @@ if TYPE_CHECKING:
 
     from dibs.files import delays, questions
     from dibs.files.outputs import OutputFiles
+    from dibs.host import Terms
     from dibs.model import delays as retrying
     from dibs.model import questions as asking
-    from dibs.model.process import Process
+    from dibs.model import refusals
     from dibs.model.questions import Question
 else:
-    questions = LazyModule("dibs.files.questions")
+    questions, refusals = map(LazyModule, ("dibs.files.questions", "dibs.model.refusals"))
     asking = LazyModule("dibs.model.questions")
     delays, retrying = map(LazyModule, ("dibs.files.delays", "dibs.model.delays"))
 
@@ -54,7 +54,6 @@ MARGIN = 0.8
 
 
 _UNCLAIMED = (*WAITING, FREE)
-FENCE_FULL = "its fence is as high as a name can hold: use another id"
 STAYS = "it cannot be renamed: `dibs check` shows why, if the disk reports it"
 STUCK = {errno.EPERM, errno.EBUSY, errno.ETXTBSY, errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP}
 """The errors of a rename that concern only the one file."""
@@ -67,48 +66,6 @@ def _outputs() -> ModuleType:
     from dibs.model import outputs
 
     return outputs
-
-
-class Terms:
-    """The terms of a claim: its owner, its ttl, and what operators are shown of it."""
-
-    def __init__(
-        self,
-        store: BoardFiles,
-        owner: str | None = None,
-        ttl: float | None = None,
-        metadata: str | None = "",
-        process: Process | int | None = None,
-    ) -> None:
-        self.named_owner, self.named_ttl, self.named_metadata = owner, ttl, metadata
-        """What the caller gave; None if the host's name and the board's ttl apply."""
-        self.owner = owner if owner is not None else store.host.name
-        self.folded = names.fold_owner(self.owner)
-        self.ttl = check_ttl(ttl) if ttl is not None else store.settings.ttl
-        self.metadata = names.check_metadata("" if metadata is None else metadata)
-        self.process = store.host.holder(process) if process is not None else None
-
-    def keep_owner(self, owner: str) -> None:
-        """Claim as the previous owner; a folded name stays the same when it is folded again."""
-        self.owner, self.folded = owner, names.fold_owner(owner)
-
-    def keep(self, record: Record) -> None:
-        """Claim with the previous ttl and metadata, where the caller gave none."""
-        if self.named_ttl is None and record.ttl is not None:
-            self.ttl = record.ttl
-        if self.named_metadata is None:
-            self.metadata = record.metadata
-
-    def record(self, store: BoardFiles) -> Record:
-        """The record that a claim on these terms gets."""
-        return Record(
-            self.owner,
-            store.host.name,
-            self.ttl,
-            store.clock.about(),
-            self.metadata,
-            self.process,
-        )
 
 
 class FilesClaim:
@@ -129,7 +86,7 @@ class FilesClaim:
     def __enter__(self) -> Self:
         """Hold a lock for a `with` block, which releases it."""
         if self.task.state != HELD:
-            raise BadName(f"{self.name} is a task: end its claim with done, fail or release")
+            raise refusals.no_block(self.name)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -198,7 +155,8 @@ class FilesClaim:
         while True:
             start = port.boottime()
             if start >= patience:
-                raise self._too_late(f"its lease could not be renewed in time{why}: {self._stop()}")
+                stop = refusals.stop_or_commit(self.task)
+                raise self._too_late(f"its lease could not be renewed in time{why}: {stop}")
             try:
                 self._touch(record)
                 beaten = True
@@ -253,7 +211,7 @@ class FilesClaim:
     def done(self, result: bytes | None = None) -> Task:
         """Commit the finished work: this rename is the commit point."""
         if self.task.state == HELD:
-            raise BadName(f"{self.name} is a lock: release it")
+            raise refusals.release_it(self.name)
         if result is None:
             return self._end("done", f"{DONE}/{self.name}")
         return self._done_with(_outputs().check_result(result))
@@ -278,7 +236,7 @@ class FilesClaim:
         It starts again after the delay of the settings, or `retry_in` seconds from now.
         """
         if self.task.state == HELD:
-            raise BadName(f"{self.name} is a lock: release it")
+            raise refusals.release_it(self.name)
         if retry_in is not None:
             retrying.check_delay(retry_in)
         return self._end(
@@ -291,7 +249,7 @@ class FilesClaim:
         With `start_in` it starts only that many seconds from now.
         """
         if retrying.check_delay(start_in) and self.task.state == HELD:
-            raise BadName(f"{self.name} is a lock: it is free as soon as it is released")
+            raise refusals.free_at_once(self.name)
         if self.task.state == HELD:
             self._prove("release")
         dst = requeued_name(self.task, self.task.attempts)
@@ -302,7 +260,7 @@ class FilesClaim:
     def ask(self, question: str) -> Task:
         """End the claim with a question to a person; no attempt is counted."""
         if self.task.state == HELD:
-            raise BadName(f"{self.name} is a lock: only the claim of a task can ask")
+            raise refusals.cannot_ask(self.name)
         asking.check_question("a question", question)
         asked = questions.ask(self._store, self.task, question, self.record, self.deadline)
         if asked is None:
@@ -373,8 +331,7 @@ class FilesClaim:
             raise self._lost(verb)
         if facts.expired(now):
             self._leave_trace(verb, self.task.name)
-            past = f"{self.name}: the lease expired {facts.age(now) - facts.ttl:.0f} s ago: "
-            raise Lost(past + self._stop(), self.name, (self.task,))
+            raise refusals.expired(self.task, facts.age(now) - facts.ttl)
         return start + int(facts.ttl * SECOND) - max(0, now.fs - facts.beat)
 
     def _lost(self, verb: str = "beat") -> Stop:
@@ -393,14 +350,11 @@ class FilesClaim:
         if any(task.name == self.task.name for task in now):  # it came back
             return away
         if asking.has_asked(self.task, now):  # it ended in order, so operators need no trace
-            text = f"{self.name} ended with its question; stop: {describe(now)}"
-            return Lost(text, self.name, now)
+            return refusals.lost(self.task, now, over=False)
         self._store.drop(f"{RECORDS}/{self.name}")  # whoever ended it may have come before it
         if now or self._was_here():
             self._leave_trace(verb)
-        done = any(task.state == "done" and task.stem == self.name for task in now)
-        why = "has ended already" if done or self._over else "is no longer yours"
-        return Lost(f"{self.name} {why}; stop: {describe(now)}", self.name, now)
+        return refusals.lost(self.task, now, over=self._over)
 
     def _was_here(self) -> bool:
         """Whether the id was ever on the board, as far as its list of ids shows."""
@@ -416,11 +370,6 @@ class FilesClaim:
             if isinstance(gone, Lost):
                 return gone
         return Uncertain(f"{self.name}: {why}")
-
-    def _stop(self) -> str:
-        """What the owner of an expired claim may still do."""
-        late = "" if self.task.state == HELD else ", or commit finished work with done"
-        return f"stop{late}"
 
     def _leave_trace(self, verb: str, still: str = "") -> None:
         """Journal for operators that a holder came back to a lost claim, once for each verb.
@@ -441,14 +390,14 @@ def take(
     record would make a new claim look old.
     """
     if task.fence >= names.FENCE_MAX:
-        raise Unclaimable(f"{task.name}: {FENCE_FULL}", task.name)
+        raise Unclaimable(f"{task.name}: {refusals.FENCE_FULL}", task.name)
     if task.state in _UNCLAIMED and not _fits(store, task):
         return None
     if task.state in WAITING:
         adopt(store, task)
     fence = task.fence + 1
     taken = names.claimed(task, fence, f"{terms.folded}-{store.port.nonce()}")
-    record = terms.record(store)
+    record = terms.record(store.clock.about())
     start = store.port.boottime()
     deadline = start + int(MARGIN * terms.ttl * SECOND)
     if not store.rename_moves_ctime:
@@ -529,9 +478,7 @@ def attach(store: BoardFiles, text: str) -> FilesClaim:
     """The claim of that exact name, for a process that did not make it."""
     task = names.read(_live_name(store, text))
     if task is None or not task.live or not task.claim or task.is_takeover:
-        raise NotExact(
-            f"{short(text)} is not a claim of a dibs worker: `dibs show ID` shows what it is"
-        )
+        raise refusals.not_a_claim(text)
     record = None
     with suppress(StorageError):  # done, fail and release do not need the record
         record = record_of(store, task.stem)[0]

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dibs.files import moves
 from dibs.model import delays, names
-from dibs.model.errors import DibsError, NotDue
+from dibs.model.errors import DibsError
+from dibs.model.refusals import starts_later
 from dibs.model.sample import SECOND
 from dibs.model.task import LATER, Task
 
@@ -91,11 +92,4 @@ def refuse_early(store: BoardFiles, task: Task) -> None:
         return
     left = (task.not_before * SECOND - now.fs) / SECOND
     store.due_at = now.boot + int(left * SECOND) + _MARGIN
-    raise NotDue(
-        f"{task.id!a} starts in {left:.0f} s: wait, or start it now with "
-        f"`dibs requeue {task.name}`",
-        task,
-        "",
-        left,
-        "",
-    )
+    raise starts_later(task, left)

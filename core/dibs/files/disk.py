@@ -17,6 +17,7 @@ from functools import cache, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Protocol
 
+from dibs import host
 from dibs.files.port import Stat
 from dibs.host import LINUX
 
@@ -47,9 +48,6 @@ _fields = attrgetter(
 )
 _LOCAL = (b"", b"tmpfs", b"btrfs", b"overlay", b"zfs", b"ramfs")
 """File systems of this kernel, which answer for a name at once; empty stands for a disk."""
-_FORTY_BITS = (1 << 40) - 1
-_ODD = 0x9E3779B97F
-"""An odd factor that spreads near numbers far apart and maps forty bits one to one."""
 
 
 class Disk:
@@ -249,10 +247,7 @@ class Disk:
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
 
-    def nonce(self) -> str:
-        # Clones of one machine image can draw the same random bytes; time, pid and host differ.
-        own = time.time_ns() * _ODD + _process_number()
-        return f"{(int.from_bytes(os.urandom(5)) ^ own) & _FORTY_BITS:010X}"
+    nonce = staticmethod(host.nonce)
 
     def _own(self, fd: int) -> None:
         """Give a new file the board's mode and group, whatever the umask is."""
@@ -364,16 +359,6 @@ def _exists_on_server(path: str, folder: str) -> bool:
         if error.errno != errno.EPERM:
             raise
     return False
-
-
-@cache
-def _process_number() -> int:
-    """A number for each process of each host, cached because `getpid` is a system call."""
-    host = int.from_bytes(os.uname().nodename.encode(errors="surrogateescape"))
-    return (os.getpid() * _ODD + host) * _ODD & _FORTY_BITS
-
-
-os.register_at_fork(after_in_child=_process_number.cache_clear)
 
 
 def _name(error: BaseException, path: str) -> None:

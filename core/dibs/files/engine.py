@@ -10,24 +10,21 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from dibs.blocks import Blocks
 from dibs.files.board_files import PATIENCE, TOML, BoardFiles
-from dibs.files.claims import FilesClaim, Terms, attach, stem_of, take
+from dibs.files.claims import FilesClaim, attach, stem_of, take
 from dibs.files.disk import Disk
 from dibs.files.facts import facts_of
 from dibs.files.paths import init_command, made, refuse_inside, refuse_sticky
 from dibs.files.pause_look import refuse_while_paused
 from dibs.files.queue import Queue
-from dibs.host import Host, this_host
+from dibs.host import Host, Terms, this_host
 from dibs.model import names
 from dibs.model.errors import (
-    BadName,
     BoardMissing,
-    Changed,
     NotABoard,
     NotMounted,
     StorageError,
     Uncertain,
     Unclaimable,
-    UnknownId,
     short,
     storage_error,
 )
@@ -40,6 +37,7 @@ from dibs.model.settings import DEFAULT_TOML, Settings, check_wait
 from dibs.model.task import ASKED, AVAILABLE, DONE, FAILED, LATER, WAITING, Task
 
 if TYPE_CHECKING:
+    from dibs import waiting as waits
     from dibs.files import (
         acts,
         board_index,
@@ -67,8 +65,7 @@ if TYPE_CHECKING:
     from dibs.files.presence import FilesPresence
     from dibs.files.reader_thread import ReaderThread
     from dibs.files.tracker import BoardTracker
-    from dibs.files.waiting import Waits
-    from dibs.model import events, undoing
+    from dibs.model import events, refusals, undoing
     from dibs.model.answers import Finding, LockStatus, Reaped, Resolved
     from dibs.model.capabilities import Capability
     from dibs.model.delta import Delta
@@ -85,6 +82,7 @@ if TYPE_CHECKING:
     from dibs.model.snapshot import Snapshot
     from dibs.model.undoing import LastActs
     from dibs.model.waiters import Waiter
+    from dibs.waiting import Waits
 else:
     acts, checkup, checkup_ids, entries, evidence, forgetting, lists, lost_mounts, questions = map(
         LazyModule,
@@ -114,8 +112,12 @@ else:
             "dibs.files.slot_locks",
         ),
     )
-    waiting, pausing = map(LazyModule, ("dibs.files.waiting", "dibs.files.pausing"))
-    delays, events = map(LazyModule, ("dibs.files.delays", "dibs.model.events"))
+    waiting, waits, pausing = map(
+        LazyModule, ("dibs.files.waiting", "dibs.waiting", "dibs.files.pausing")
+    )
+    delays, events, refusals = map(
+        LazyModule, ("dibs.files.delays", "dibs.model.events", "dibs.model.refusals")
+    )
 
 Found = TypeVar("Found")
 
@@ -290,7 +292,7 @@ class FilesBoard(Blocks):
         metadata: str = "",
         process: Process | int | None = None,
     ) -> FilesClaim | None:
-        terms = Terms(self._store, owner, ttl, metadata, process)
+        terms = Terms(self._store.host, self._store.settings, owner, ttl, metadata, process)
         self._store.ready()
         if ident is not None:
             return self._claim_one(ident, terms)
@@ -319,7 +321,7 @@ class FilesBoard(Blocks):
         metadata: str | None = None,
         process: Process | int | None = None,
     ) -> FilesClaim:
-        terms = Terms(self._store, owner, ttl, metadata, process)
+        terms = Terms(self._store.host, self._store.settings, owner, ttl, metadata, process)
         return locks.resume(self._store, ident, terms, name)
 
     # Locks
@@ -336,7 +338,7 @@ class FilesBoard(Blocks):
         process: Process | int | None = None,
         wait: float = 0.0,
     ) -> FilesClaim:
-        terms = Terms(self._store, owner, ttl, metadata, process)
+        terms = Terms(self._store.host, self._store.settings, owner, ttl, metadata, process)
         if type(slots) is int and slots == 1:
             attempt = partial(locks.acquire, self._store, ident, terms, lease)
         else:
@@ -414,7 +416,7 @@ class FilesBoard(Blocks):
 
     def not_undoable(self, event: Event, now: Iterable[Task] | None = None) -> str:
         if event.verb in events.ON_BOARD:
-            return pausing.not_undoable(self._store, event)
+            return pausing.why_not_undoable(self._store, event)
         return undoing.not_undoable(event, self.find(event.id) if now is None else now)
 
     def undoable(self, what: str | Event | None = None) -> Event | None:
@@ -552,7 +554,9 @@ class FilesBoard(Blocks):
     ) -> Found | None:
         if check_wait(seconds) <= 0:
             return attempt()
-        return waiting.wait_for(self._store, attempt, seconds, presence)
+        return waits.wait_for(
+            waiting.FilesRetry(self._store), self._store.port, attempt, seconds, presence
+        )
 
     def presence(self, owner: str | None = None) -> FilesPresence:
         from dibs.files.presence import FilesPresence
@@ -636,17 +640,14 @@ class FilesBoard(Blocks):
             found = list(store.find(ident, ended=False) or store.find(ident, ended=False))
             if not found:  # listed twice: a listing can miss what is being renamed
                 ended = store.find(ident)
-                if ended and ended[0].kind == "lock":
-                    raise BadName(f"{ident!a} is a lock: acquire it")
                 if ended:
-                    again = f"`dibs requeue {ended[0].name}` makes it available again"
-                    raise Changed(f"{ident!a} is {ended[0].state}: {again}", ident, ended)
+                    raise refusals.has_ended(ident, ended)
                 if lives.complete(store, ident):
                     continue
-                raise UnknownId(f"{ident!a} is not on this board: `dibs ls` lists the board")
+                raise refusals.unknown(ident)
             task = locks.only(ident, found)
             if task.kind == "lock":
-                raise BadName(f"{ident!a} is a lock: acquire it")
+                raise refusals.is_lock(ident)
             if task.state == ASKED:
                 questions.refuse_asked(store, task)
             if task.state == LATER:

@@ -86,7 +86,7 @@ class Facts(NamedTuple):
         record = self.record or Record()
         flaw = record.flaw
         if self.task.is_shell_claim:
-            flaw = "no lock" if self.lock is None else ""
+            flaw = holders.NO_LOCK if self.lock is None else ""
         elif self.record is None:
             flaw = holders.NO_RECORD
         return holders.Holder(

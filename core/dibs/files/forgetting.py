@@ -32,11 +32,11 @@ from dibs.model.errors import (
     Exists,
     StorageError,
     Uncertain,
-    UnknownId,
     storage_error,
 )
 from dibs.model.events import NOT_DONE
-from dibs.model.task import AVAILABLE, DONE, FREE, Task, describe
+from dibs.model.refusals import never_added, still_there
+from dibs.model.task import AVAILABLE, FREE, Task
 
 if TYPE_CHECKING:
     from dibs.files.board_files import BoardFiles
@@ -96,10 +96,7 @@ def _forgotten(store: BoardFiles, idents: list[str]) -> Iterator[tuple[str, Dibs
     for ident, ending in endings.items():
         now = found.get(ident, ())
         if now:
-            text = f"{ident!a} is still on the board: {describe(now)}"
-            if {task.state for task in now} == {DONE}:
-                text += "; `dibs purge --done --older-than AGE` removes done tasks, then try again"
-            yield ident, Changed(text, now[0].name, now)
+            yield ident, still_there(ident, now)
             continue
         fence = ending.purged
         if not ending.over:  # no name shows how high this life's fences were
@@ -129,7 +126,7 @@ def _ending(store: BoardFiles, ident: str, pasts: dict[str, int]) -> _EndingLife
     """What is known of the latest life of an id; raises while it is being added."""
     life = latest_life(store, ident)
     if life is None:
-        raise UnknownId(f"{ident!a} was never added here: {describe(store.find(ident))}")
+        raise never_added(ident, store.find(ident))
     for state in (AVAILABLE, FREE):
         draft = draft_name(ident, state, life.nonce)
         if life.nonce and store.there(draft):

@@ -17,9 +17,10 @@ from dibs.files import moves
 from dibs.files.board_files import GONE, KNOWN, KNOWN_LOST, NEW, PAST, PATIENCE
 from dibs.model import delays, names
 from dibs.model.errors import BadName, DibsError, Exists, StorageError, Uncertain, storage_error
+from dibs.model.refusals import exists, not_there
 from dibs.model.sample import SECOND
 from dibs.model.slots import refuse_slot
-from dibs.model.task import AVAILABLE, DONE, FAILED, FREE, Stamp, Task, describe
+from dibs.model.task import AVAILABLE, FREE, Stamp, Task, describe
 
 if TYPE_CHECKING:
     from dibs.files.board_files import BoardFiles
@@ -182,10 +183,9 @@ def publish_begun(store: BoardFiles, ident: str, life: Life, state: str) -> None
 
 def why_missing(store: BoardFiles, ident: str) -> str:
     """Why no name on the board has this id, and what to do, in one line."""
-    names.escape(ident)
     if found := unpublished(store, ident):
         return _unpublished_text(ident, *found)
-    return f"{ident!a} is not on this board: `dibs ls` lists what is"
+    return not_there(ident)
 
 
 def _unpublished_text(ident: str, life: Life, state: str) -> str:
@@ -348,17 +348,12 @@ def _exists(store: BoardFiles, ident: str, offered: str = "", *, earlier: bool =
             f"its name begins with {ident!a}, so {ident!a} cannot be added"
         )
     found = store.find(ident)
-    free = "; give another id"
     if earlier:
         free = "; its payload is that of an earlier add, which was interrupted or is still running"
-    elif not found:
-        left = unpublished(store, ident)
-        used = "was used before: give another, or free it with `dibs forget`"
-        what = f"exists: {_unpublished_text(ident, *left)}" if left else used
-        return Exists(f"the id {ident!a} {what}")
-    elif {task.state for task in found} <= {DONE, FAILED}:
-        free = f"; `dibs requeue {found[0].name}` runs it again"
-    return Exists(f"the id {ident!a} exists: {describe(found)}{free}")
+        return Exists(f"the id {ident!a} exists: {describe(found)}{free}")
+    if not found and (left := unpublished(store, ident)):
+        return Exists(f"the id {ident!a} exists: {_unpublished_text(ident, *left)}")
+    return exists(ident, found)
 
 
 def create_atomically(store: BoardFiles, path: str, data: bytes) -> bool:

@@ -6,17 +6,16 @@ down a listing of the board, even if there are a hundred thousand of them.
 
 from __future__ import annotations
 
-from shlex import quote
 from typing import TYPE_CHECKING
 
 from dibs.files import janitor, lives
 from dibs.files.board_files import KNOWN, RECORDS
-from dibs.files.claims import FilesClaim, Terms, attach, take
+from dibs.files.claims import FilesClaim, attach, take
 from dibs.files.facts import facts_of, record_of
 from dibs.files.pause_look import refuse_while_paused
-from dibs.model import names
+from dibs.model import names, refusals
 from dibs.model.answers import LockStatus
-from dibs.model.errors import BadName, Changed, Exists, Held, Lost, short
+from dibs.model.errors import BadName, Exists, Held, Lost
 from dibs.model.records import Record
 from dibs.model.sample import SECOND
 from dibs.model.slots import is_named, refuse_slot
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
     from dibs.files.board_files import BoardFiles
     from dibs.files.facts import Facts
+    from dibs.host import Terms
 
 _LOOKS = 3
 
@@ -80,13 +80,13 @@ def resume(store: BoardFiles, ident: str, terms: Terms, exact: str = "") -> File
     if exact:
         old = attach(store, exact).task
         if ident and not is_named(old, ident):
-            raise BadName(f"{exact} is not a claim of {ident!a}")
+            raise refusals.other_id(exact, ident)
         terms.keep_owner(_kept_owner(store, old, terms))
     else:
         old = _own_of(store, ident, terms) if ident else _only_of(store, terms)
         facts = facts_of(store, old)
         if facts is not None and janitor.patience(store, facts, now) > 0:
-            raise held_by(store, facts, f", or resume with its exact name {old.stem}")
+            raise held_by(store, facts, refusals.resume_by_name(old))
     terms.keep(record_of(store, old.stem)[0] or Record())
     claim = take(store, old, terms, "resume")
     if claim is None:
@@ -108,9 +108,7 @@ def _kept_owner(store: BoardFiles, old: Task, terms: Terms) -> str:
     owner = record.owner if record and record.owner else old.owner
     unnamed = record is not None and owner == record.host
     if terms.named_owner not in (None, owner) and not unnamed and store.look(old.name):
-        raise BadName(
-            f"{old.stem} keeps its owner {owner!a}: leave the owner out, or force-release the claim"
-        )
+        raise refusals.claim_keeps_owner(old.stem, owner)
     return terms.named_owner or owner
 
 
@@ -120,33 +118,20 @@ def _own_of(store: BoardFiles, ident: str, terms: Terms) -> Task:
     held = [t for t in named if t.claim and not t.is_takeover]
     mine = [t for t in held if _owner(store, t) == terms.owner]
     if not mine:
-        others = "another owner has it, so wait until it ends" if held else "claim it"
-        raise Changed(
-            f"{terms.owner!a} has no claim on {short(ident)}: {others}; {describe(held)}",
-            ident,
-            tuple(held),
-        )
+        raise refusals.no_own_claim(terms.owner, ident, held)
     if len({task.id for task in mine}) > 1:
-        raise BadName(
-            f"{terms.owner!a} holds {len(mine)} slots of {ident!a}: give the exact name of one"
-        )
+        raise refusals.many_slots(terms.owner, len(mine), ident)
     return only(ident, mine)
 
 
 def _only_of(store: BoardFiles, terms: Terms) -> Task:
     """The only claim of the named owner, for a call without an id or a name."""
     if terms.named_owner is None:
-        raise BadName(
-            "give an owner, an id or the exact name of a claim; "
-            "`dibs ls owner=O` lists what O holds"
-        )
+        raise refusals.nothing_named()
     alike = [t for t in store.live() if t.claim and not t.is_takeover and t.owner == terms.folded]
     mine = [t for t in alike if _owner(store, t) == terms.owner]
     if len(mine) != 1:
-        raise BadName(
-            f"{terms.owner!a} holds {len(mine)} claims here, not exactly one: give an id; "
-            f"`dibs ls {quote(f'owner={terms.owner}')}` lists them"
-        )
+        raise refusals.not_one_claim(terms.owner, len(mine))
     return mine[0]
 
 
@@ -172,7 +157,7 @@ def _elsewhere(store: BoardFiles, ident: str) -> Task | None:
     for _ in range(_LOOKS):  # a listing misses what is being renamed
         found = list(store.find(ident))
         if found and found[0].kind == "task":
-            raise _no_lock(ident)
+            raise refusals.is_task(ident)
         if found:
             return only(ident, found)
         life = lives.latest_life(store, ident)
@@ -181,7 +166,7 @@ def _elsewhere(store: BoardFiles, ident: str) -> Task | None:
         if store.look(lives.draft_name(ident, FREE, life.nonce)):
             return None
         if store.look(lives.draft_name(ident, AVAILABLE, life.nonce)):
-            raise _no_lock(ident)
+            raise refusals.is_task(ident)
     raise _gone(store, ident)
 
 
@@ -196,25 +181,12 @@ def only(ident: str, found: list[Task]) -> Task:
 
 def held_by(store: BoardFiles, facts: Facts, hint: str = "") -> Held:
     """The error for everyone but the holder: the remaining time, and when to ask again."""
-    task, record = facts.task, facts.record or Record()
     now = store.clock.now_or_newest(facts.beat)[0]
     remaining = max(0.0, facts.ttl - facts.age(now))
     wait = janitor.patience(store, facts, now)
     store.clock.settle()  # the next call may come from a new process
-    more = f"for {remaining:.0f} s more, unless it is renewed"
-    until = f"is held by {facts.owner!a} {more}; try again then"
-    if not remaining:
-        doubt = ", but the board's clock is not trusted yet" if wait else ""
-        until = f"is held by {facts.owner!a}, whose lease has expired{doubt}"
-        until += f": try again in {max(1.0, wait):.0f} s"
-    text = f"{task.id!a} {until}{hint}"
-    return Held(text, task, facts.owner, remaining, record.metadata, wait)
-
-
-def _no_lock(ident: str) -> BadName:
-    return BadName(
-        f"{ident!a} is a task on this board: see `dibs show`, or give the lock another name"
-    )
+    metadata = facts.record.metadata if facts.record else ""
+    return refusals.held(facts.task, facts.owner, remaining, metadata, wait, hint)
 
 
 def _gone(store: BoardFiles, ident: str) -> BadName | Exists:
@@ -222,10 +194,7 @@ def _gone(store: BoardFiles, ident: str) -> BadName | Exists:
     from dibs.files.forgetting import purged
 
     if purged(store, ident):
-        return BadName(
-            f"{ident!a} is the id of a task that was purged: free it with `dibs forget`, "
-            "or give the lock another name"
-        )
+        return refusals.was_purged(ident)
     return Exists(f"{ident!a} was used here and has vanished: free it with `dibs forget`")
 
 
@@ -235,14 +204,12 @@ def _again(store: BoardFiles, ident: str, terms: Terms, lease: str) -> FilesClai
     if not ours or claim.task.state != HELD:
         if ours:
             claim.verify()  # raises for a lease that has ended
-        raise Lost(f"{lease} is not a lease of {ident!a}; stop", lease)
+        raise refusals.not_a_lease(lease, ident)
     record = claim.record
     if terms.named_owner not in (None, record.owner):
-        raise BadName(
-            f"{lease} keeps its owner {record.owner!a}: leave the owner out, or use resume"
-        )
+        raise refusals.lease_keeps_owner(lease, record.owner)
     if terms.process not in (None, record.process):
-        raise BadName(f"{lease} keeps its process: leave the process out, or use resume")
+        raise refusals.lease_keeps_process(lease)
     _renew(claim, terms)
     return claim
 
@@ -284,7 +251,7 @@ def _publish(store: BoardFiles, ident: str) -> Task | None:
     life = lives.latest_life(store, ident)
     if life is None and (here := store.find(ident)):
         if here[0].kind == "task":
-            raise _no_lock(ident)
+            raise refusals.is_task(ident)
         return only(ident, list(here))
     try:
         return lives.add(store, ident, b"", DEFAULT_PRIORITY, FREE)
@@ -303,7 +270,7 @@ def _publish(store: BoardFiles, ident: str) -> Task | None:
     if not found:
         raise _gone(store, ident)
     if found[0].kind == "task":
-        raise _no_lock(ident)
+        raise refusals.is_task(ident)
     return only(ident, list(found))
 
 

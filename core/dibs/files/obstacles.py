@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
-from dibs.files.claims import FENCE_FULL
 from dibs.files.disk import Disk
 from dibs.model import names
 from dibs.model.names import FENCE_MAX
+from dibs.model.refusals import FENCE_FULL
 from dibs.model.task import WAITING, Task
 
 if TYPE_CHECKING:

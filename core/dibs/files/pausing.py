@@ -17,12 +17,10 @@ from dibs.files.board_files import PATIENCE
 from dibs.files.lives import create_atomically
 from dibs.model import names
 from dibs.model.errors import (
-    BadName,
     Changed,
     NotABoard,
     StorageError,
     Uncertain,
-    short,
     storage_error,
 )
 from dibs.model.events import PAUSE, UNPAUSE, spoken
@@ -30,10 +28,12 @@ from dibs.model.names import PAUSED
 from dibs.model.pauses import (
     PAUSE_BYTES,
     Pause,
+    check_name,
     check_terms,
     decode_pause,
     encode_pause,
     is_pause_name,
+    not_undoable,
     pause_of_text,
     stopping,
 )
@@ -209,7 +209,7 @@ def resume_claims(store: BoardFiles, given: Iterable[str], by: str) -> tuple[Pau
     Another operator may have paused in the meantime. That pause was not listed, so it stays.
     """
     names.check_text("who acts", by)
-    wanted = tuple(dict.fromkeys(_checked(name) for name in given))
+    wanted = tuple(dict.fromkeys(check_name(name) for name in given))
     store.ready()
     ended = _end_each(store, wanted)
     for pause in ended:
@@ -223,15 +223,6 @@ def _end_each(store: BoardFiles, wanted: Iterable[str]) -> list[Pause]:
     with suppress(OSError):
         store.port.touch("")  # waiters and readers look again soon
     return ended
-
-
-def _checked(name: str) -> str:
-    name = name.removeprefix(f"{PAUSED}/") if isinstance(name, str) else name
-    if not isinstance(name, str) or not is_pause_name(name):
-        raise BadName(
-            f"{short(name)} is not the name of a pause: give the one that `pause` printed"
-        )
-    return name
 
 
 def _end(store: BoardFiles, name: str) -> Pause | None:
@@ -269,25 +260,16 @@ def tidy(store: BoardFiles) -> None:
     remove_folder(store)
 
 
-def not_undoable(store: BoardFiles, event: Event) -> str:
+def why_not_undoable(store: BoardFiles, event: Event) -> str:
     """Why a pause, or a resume, cannot be undone now; empty if it can."""
     name = _name_in(event)
-    if not is_pause_name(name):
-        return "the log does not show which pause it was"
-    here = store.there(f"{PAUSED}/{name}")
-    if event.verb == PAUSE:
-        return "" if here else "it has ended since"
-    if here:
-        return "it is in force again"
-    pause = pause_of_text(name, event.by, event.at, event.reason)
-    if pause is None:
-        return "the log does not say for how long or for which hosts"
-    return "its end has passed" if pause.ended(seconds(store)) else ""
+    here = is_pause_name(name) and store.there(f"{PAUSED}/{name}")
+    return not_undoable(event, name, 0.0 if here else seconds(store), here=here)
 
 
 def undo(store: BoardFiles, event: Event, by: str) -> None:
     """End the pause that an event made, or put the one that it ended in force again."""
-    why = not_undoable(store, event)
+    why = why_not_undoable(store, event)
     name = _name_in(event)
     pause = pause_of_text(name, by or store.host.signature, seconds(store), event.reason)
     if not why and event.verb == PAUSE and not _end_each(store, [name]):

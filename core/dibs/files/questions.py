@@ -19,8 +19,9 @@ from dibs.files.board_files import GONE, PATIENCE
 from dibs.files.lives import past_fences, read_end
 from dibs.model import names, questions
 from dibs.model.answers import Finding
-from dibs.model.errors import Asked, DibsError, StorageError, storage_error
-from dibs.model.questions import FILE_BYTES, MOST, Question
+from dibs.model.errors import DibsError, StorageError, storage_error
+from dibs.model.questions import FILE_BYTES, Question
+from dibs.model.refusals import waits_for_answer
 from dibs.model.settings import OFF
 from dibs.model.task import ASKED, Task
 
@@ -79,13 +80,9 @@ def answer(store: BoardFiles, task: Task, text: str, by: str) -> str:
 
 def asked_and_answered(store: BoardFiles, task: Task) -> tuple[Question, ...]:
     """The questions of a task, oldest first, each with the answer that counts."""
-    found: list[Question] = []
-    fence, number = questions.open_question(task)
-    while fence and len(found) < MOST:
-        question, before = _question(store, task.id, fence)
-        found.append(_with_answer(store, task.id, question, number) if number else question)
-        fence, number = before
-    return tuple(reversed(found))
+    return questions.chain(
+        task, partial(_question, store, task.id), partial(_with_answer, store, task.id)
+    )
 
 
 def open_question(store: BoardFiles, task: Task) -> Question:
@@ -107,14 +104,7 @@ def remove(store: BoardFiles, over: Mapping[str, int]) -> None:
 def refuse_asked(store: BoardFiles, task: Task) -> None:
     """Raise `Asked` for a task that a worker wants by its id, and that waits for an answer."""
     owner = open_question(store, task).owner or task.owner
-    raise Asked(
-        f"{task.id!a} waits for an answer to the question of {owner!a}: "
-        f"`dibs answer {task.name} TEXT` answers it",
-        task,
-        owner,
-        0.0,
-        "",
-    )
+    raise waits_for_answer(task, owner)
 
 
 def check(store: BoardFiles) -> Iterator[Finding]:

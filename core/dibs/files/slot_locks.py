@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 from dibs.files import janitor, locks
 from dibs.files.board_files import RECORDS
 from dibs.files.facts import facts_of
-from dibs.model import names
-from dibs.model.errors import BadName, DibsError, Exists, Held, Unclaimable, short
+from dibs.model import names, refusals
+from dibs.model.errors import BadName, DibsError, Exists, Held, Unclaimable
 from dibs.model.slots import ESCAPED, check_slots, refuse_slot, slot_id, split
 from dibs.model.task import FREE, HELD
 
 if TYPE_CHECKING:
     from dibs.files.board_files import BoardFiles
-    from dibs.files.claims import FilesClaim, Terms
+    from dibs.files.claims import FilesClaim
+    from dibs.host import Terms
     from dibs.model.answers import LockStatus
     from dibs.model.task import Task
 
@@ -49,7 +50,7 @@ def acquire(store: BoardFiles, name: str, slots: int, terms: Terms, lease: str =
             unusable.append(error)
     if not held:
         raise unusable[0]
-    raise _all_held(name, slots, min(held, key=lambda error: error.retry))
+    raise refusals.all_held(name, slots, min(held, key=lambda error: error.retry))
 
 
 def status(store: BoardFiles, name: str) -> LockStatus:
@@ -95,18 +96,6 @@ def _refuse_live(store: BoardFiles, lease: Task) -> None:
     facts = facts_of(store, lease)
     if facts is not None and janitor.patience(store, facts, now) > 0:
         raise locks.held_by(store, facts)
-
-
-def _all_held(name: str, slots: int, first: Held) -> Held:
-    """The error for a lock whose slots are all held, with the one that may be free first."""
-    if slots == 1:
-        return first
-    number = split(first.task.id)[1]
-    rest = str(first).removeprefix(f"{first.task.id!a} ")
-    text = f"all {slots} slots of {short(name)} are held; slot {number} {rest}"
-    found = Held(text, first.task, first.owner, first.remaining, first.metadata, first.retry)
-    found.slots = slots
-    return found
 
 
 def _others(store: BoardFiles, name: str) -> list[Task]:

@@ -7,23 +7,23 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from heapq import heapify, heappop, heappush, nsmallest
 from itertools import islice
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from dibs.files.board_files import RECORDS, WATCHED
 from dibs.files.board_index import BoardIndex
 from dibs.files.probing.abilities import grain
-from dibs.files.process_exits import ProcessExits
-from dibs.model.delta import Delta
+from dibs.model.delta import Delta, DeltaPart, parts
 from dibs.model.events import REVOKING
 from dibs.model.evidence import Verdict
 from dibs.model.names import PAUSED, read_any
 from dibs.model.sample import SECOND, Sample
 from dibs.model.task import ASKED
+from dibs.process_exits import ProcessExits
 
 if TYPE_CHECKING:
     from dibs.files.board_files import BoardFiles
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from dibs.model.task import Task
     from dibs.model.waiters import Waiter
 
-PART = 2000
-"""At most so many names come, and so many go, in one delta, so that a screen stays responsive."""
 _RECORDS = f"{RECORDS}/"
 _JOURNAL = ".dibs/journal/"
 _AGAIN = 10.0
@@ -55,15 +53,6 @@ _ASKED = 200
 _QUICK = 0.1
 _WATCHED_FOR = 200
 """So many revoked claims are checked in each pass where no hints arrive."""
-
-
-class _Part(NamedTuple):
-    """The names that one delta reports."""
-
-    came: tuple[Task, ...]
-    went: tuple[Task, ...]
-    more: bool
-    """Whether another part of the same difference follows."""
 
 
 class BoardTracker:
@@ -95,7 +84,7 @@ class BoardTracker:
         """How far the log was read and reported; None until the recent past was reported."""
         if before is not None and same_board:
             self._read_to = before._read_to
-        self._parts: deque[_Part] = deque()
+        self._parts: deque[DeltaPart] = deque()
         """Changes in the index that were not reported yet."""
         self._facts: dict[str, Facts] = {}
         self._stale: dict[str, Verdict] = before._stale if before is not None else {}
@@ -234,7 +223,7 @@ class BoardTracker:
         completes: bool = False,
     ) -> None:
         """Report these names, in parts if they are many; the last part has everything else."""
-        self._parts.extend(_parts(came, went))
+        self._parts.extend(parts(came, went))
         if not self._now.boot:
             self._read_clock()
         while self._parts:
@@ -431,16 +420,3 @@ class BoardTracker:
 def _end(facts: Facts) -> int:
     """When a claim's lease ends if it is not beaten again."""
     return facts.beat + int(facts.ttl * 1e9)
-
-
-def _parts(came: tuple[Task, ...], went: tuple[Task, ...]) -> Iterator[_Part]:
-    """Names that came and went, in parts of bounded size.
-
-    Names that went come first, so that a renamed task never appears twice.
-    """
-    many = range(0, max(len(went), 1), PART)
-    *before, last = [(came[:0], went[at : at + PART]) for at in many]
-    rest = [(came[at : at + PART], went[:0]) for at in range(PART, len(came), PART)]
-    parts = [*before, (came[:PART], last[1]), *rest]
-    for n, (new, old) in enumerate(parts, 1):
-        yield _Part(new, old, n < len(parts))

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING
 
-from dibs.model.errors import Held, Paused
 from dibs.model.sample import SECOND
-from dibs.model.waiters import IDLE, PAUSED
 
 if TYPE_CHECKING:
     from dibs.files.board_files import BoardFiles
+    from dibs.model.errors import Held
 
-Found = TypeVar("Found")
 AGAIN = int(0.8 * SECOND)
 """Between two attempts if nothing seems to change."""
 _SHARE = 100
@@ -79,63 +76,6 @@ class FilesRetry:
             return self._store.port.stat("").mtime
         except OSError:
             return 0
-
-
-class Waits(Protocol):
-    """The presence of a worker, as much as a wait needs of it."""
-
-    def keep(self, state: str) -> None: ...
-
-    def end(self) -> None: ...
-
-
-def wait_for(
-    store: BoardFiles,
-    attempt: Callable[[], Found | None],
-    seconds: float,
-    presence: Waits | None = None,
-) -> Found | None:
-    """Try now, after each change of the board, and about once a second; None at the end.
-
-    `Held` and `Paused` count as finding nothing, but the last one is raised at the end.
-    """
-    if presence is None:
-        return _wait_for(store, attempt, seconds)
-    try:
-        return _wait_for(store, attempt, seconds, presence)
-    finally:
-        presence.end()
-
-
-def _wait_for(
-    store: BoardFiles,
-    attempt: Callable[[], Found | None],
-    seconds: float,
-    presence: Waits | None = None,
-) -> Found | None:
-    port, retry = store.port, FilesRetry(store)
-    end = port.boottime() + min(seconds, 10**9) * SECOND
-    while True:
-        retry.begin()
-        held: Held | Paused | None = None
-        try:
-            found = attempt()
-        except Held as error:
-            found, held = None, error
-            retry.held(error)
-        except Paused as error:
-            found, held = None, error
-        if found is not None:
-            return found
-        if port.boottime() >= end:
-            if held is not None:
-                raise held
-            return None
-        retry.missed()
-        while not retry.due() and (left := end - port.boottime()) > 0:
-            if presence is not None:
-                presence.keep(PAUSED if isinstance(held, Paused) else IDLE)
-            port.sleep(min(retry.every, left / SECOND))
 
 
 def pause(store: BoardFiles, seconds: float) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -16,6 +16,8 @@ from dibs.model.sample import Sample
 from dibs.model.task import Task
 from dibs.model.waiters import Waiter
 
+PART = 2000
+"""At most so many names come, and so many go, in one delta, so that a screen stays responsive."""
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -72,3 +74,25 @@ class Delta(NamedTuple):
         found = self.added or self.removed or self.stale or self.since or self.events
         lists = (self.waiters, self.pauses)
         return bool(found or self.late_beats) or any(each is not None for each in lists)
+
+
+class DeltaPart(NamedTuple):
+    """The names that one delta reports."""
+
+    came: tuple[Task, ...]
+    went: tuple[Task, ...]
+    more: bool
+    """Whether another part of the same difference follows."""
+
+
+def parts(came: tuple[Task, ...], went: tuple[Task, ...]) -> Iterator[DeltaPart]:
+    """Names that came and went, in parts of bounded size.
+
+    Names that went come first, so that a renamed task never appears twice.
+    """
+    many = range(0, max(len(went), 1), PART)
+    *before, last = [(came[:0], went[at : at + PART]) for at in many]
+    rest = [(came[at : at + PART], went[:0]) for at in range(PART, len(came), PART)]
+    found = [*before, (came[:PART], last[1]), *rest]
+    for n, (new, old) in enumerate(found, 1):
+        yield DeltaPart(new, old, n < len(found))

@@ -6,6 +6,8 @@ from dibs.model.process import Process
 from dibs.model.sample import SECOND, Sample
 from dibs.model.task import Task
 
+NO_LOCK = "no lock"
+"""The flaw of a shell claim without a lock file."""
 NO_RECORD = "no record"
 """The flaw of a claim whose record was not written yet, or removed."""
 

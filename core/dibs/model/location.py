@@ -19,14 +19,14 @@ class Location(NamedTuple):
     where: str
     """Opens the same board from any directory: an absolute path or a URL."""
     label: str
-    """The same for display, without a password."""
+    """The same for display and for command lines, without a password: that is in `PGPASSWORD`."""
     folder: str = ""
     """The directory with the payload files; empty if payloads are not files on this host."""
 
     @property
     def command_line_args(self) -> tuple[str, ...]:
-        """The options that make a `dibs` command line act on this board."""
-        return "-d", self.where
+        """The options that make a `dibs` command line act on this board; they show no password."""
+        return "-d", self.label
 
     def payload_path(self, task: Task) -> str | None:
         """The path of a task's payload; None if it is not a file on this host."""

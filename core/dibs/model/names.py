@@ -135,7 +135,7 @@ def read(name: str) -> Task | None:
         )
     if not fits:
         return _read_shell_name(name)
-    ident = eid if "=" not in eid else _unescape(eid)
+    ident = eid if "=" not in eid else unescape(eid)
     if ident is None or len(eid) > ID_BYTES:
         return _read_shell_name(name)
     return _make(
@@ -182,7 +182,7 @@ def read_ended(folder: str, name: str) -> Task | None:
     if m is None:
         return None
     eid, *stamp, claim = m.groups()
-    ident = eid if "=" not in eid else _unescape(eid)
+    ident = eid if "=" not in eid else unescape(eid)
     if ident is None or len(eid) > ID_BYTES:
         return None
     fence, attempts, priority, question, answer, not_before = _counters(*stamp)
@@ -198,7 +198,7 @@ def read_ended(folder: str, name: str) -> Task | None:
 def read_free(path: str) -> Task | None:
     """The free lock of a path; None for a stranger, or if the lock belongs in another folder."""
     m = _free().fullmatch(path)
-    ident = _unescape(m[1]) if m and len(m[1]) <= ID_BYTES else None
+    ident = unescape(m[1]) if m and len(m[1]) <= ID_BYTES else None
     if m is None or ident is None or not path.startswith(_free_folder(m[1])):
         return None
     return _make(Task, (path, ident, FREE, int(m[2]), 0, DEFAULT_PRIORITY, "", 0, 0, 0))
@@ -207,7 +207,7 @@ def read_free(path: str) -> Task | None:
 def right_free(path: str) -> str | None:
     """The path at which the free lock of a path belongs; None for a stranger."""
     m = _free().fullmatch(path)
-    if m is None or len(m[1]) > ID_BYTES or _unescape(m[1]) is None:
+    if m is None or len(m[1]) > ID_BYTES or unescape(m[1]) is None:
         return None
     return f"{_free_folder(m[1])}/{path.rpartition('/')[2]}"
 
@@ -238,11 +238,11 @@ def _read_shell_name(name: str) -> Task | None:
         return None
     eid, stamp = stem, _DEFAULT
     m = _stem().fullmatch(stem)
-    if m is not None and _unescape(m[1]) is not None:
+    if m is not None and unescape(m[1]) is not None:
         found = Stamp(*_counters(*m.groups()[1:]))
         if found != _DEFAULT:
             eid, stamp = m[1], found
-    ident = _unescape(eid)
+    ident = unescape(eid)
     if ident is None:
         ident = stem
     try:
@@ -301,7 +301,7 @@ def escape(ident: str) -> str:
     return eid
 
 
-def _unescape(eid: str) -> str | None:
+def unescape(eid: str) -> str | None:
     """The id of a spelling; None if it is not the canonical spelling."""
     if _match_safe(eid):
         return eid

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dibs.model.errors import BadName
@@ -103,6 +103,24 @@ def open_question(task: Task) -> Previous:
 def has_asked(task: Task, now: Iterable[Task]) -> bool:
     """Whether one of these names shows that a claim ended with its question."""
     return any(t.id == task.id and open_question(t).question == task.fence for t in now)
+
+
+def chain(
+    task: Task,
+    question: Callable[[int], tuple[Question, Previous]],
+    with_its_answer: Callable[[Question, int], Question],
+) -> tuple[Question, ...]:
+    """The questions of a task, oldest first, each with the answer that counts.
+
+    `question` reads the question that the claim with a fence asked, and which was before it.
+    """
+    found: list[Question] = []
+    fence, number = open_question(task)
+    while fence and len(found) < MOST:
+        asked, before = question(fence)
+        found.append(with_its_answer(asked, number) if number else asked)
+        fence, number = before
+    return tuple(reversed(found))
 
 
 def environment(asked: Sequence[Question]) -> str:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
-from dibs.model.events import BY_OPERATOR, FORMER_VERBS, LEDGER, ON_BOARD
-from dibs.model.task import ASKED, DONE, FAILED, WAITING
+from dibs.model.errors import Changed
+from dibs.model.events import BY_OPERATOR, FORMER_VERBS, LEDGER, ON_BOARD, Event, spoken
+from dibs.model.names import check_text, claim_stem
+from dibs.model.slots import title
+from dibs.model.task import ASKED, DONE, FAILED, WAITING, describe
 
 if TYPE_CHECKING:
-    from dibs.model.events import Cursor, Event
+    from dibs.model.events import Cursor
     from dibs.model.task import Task
 
 UNDONE = ("force-release", "requeue", "park", "prioritize", "answer")
@@ -20,6 +24,8 @@ _ACTS = (*UNDONE, "reap")
 """All verbs of acts. A reap is an act if an operator asked for it; it cannot be undone."""
 _ON_IDS = (*_ACTS, "undo", "add", "forget")
 """The verbs that affect which act on an id is the last."""
+_BACK = 100
+"""How many pauses and resumes are looked through for one that was shown to an operator."""
 _match_done = re.compile(r"(?:.*, )?(\d{1,9}) done(?:,|$)").match
 
 
@@ -77,6 +83,63 @@ def not_undoable(event: Event, now: Iterable[Task]) -> str:
     others = [t for t in now if t != task and t.state not in (DONE, FAILED)]
     back = before.state in (*WAITING, ASKED)
     return "another task of that id is on the board" if others and back else ""
+
+
+def undoable(
+    log: Backwards,
+    find: Callable[[str], tuple[Task, ...]],
+    why_not_on_board: Callable[[Event], str],
+    what: str | Event | None = None,
+    last: LastActs | None = None,
+) -> Event | None:
+    """The last act, or the last one on an id, that is not undone and can be undone now.
+
+    None if the log has no such act; `Changed` says why the act cannot be undone. An event
+    that was shown to the operator counts only while it is the last one on its id.
+    `why_not_on_board` says why a pause or its end cannot be undone; empty if it can.
+    """
+    if what is not None and not isinstance(what, Event):
+        check_text("an id", what)
+    shown, ident = (what, what.id or None) if isinstance(what, Event) else (None, what)
+    if shown is not None and shown.verb in ON_BOARD:
+        found = (step[0] for step in undo_steps(log) if step[0].verb in ON_BOARD)
+        if shown not in islice(found, _BACK):
+            raise Changed(
+                f"cannot undo the {spoken(shown.verb)}: it has already been undone", shown.dst
+            )
+        event: Event | None = shown
+    elif last is not None and ident is not None:
+        event = last.on(ident)
+    else:
+        event = next((step[-1] for step in undo_steps(log, ident)), None)
+    if event is None:
+        return None
+    if event.verb in ON_BOARD:
+        if why := why_not_on_board(event):
+            raise Changed(f"cannot undo the {spoken(event.verb)}: {why}", event.dst or event.src)
+        return event
+    now = find(event.id)
+    why = "another act was done since it was shown" if shown and shown != event else ""
+    why = why or not_undoable(event, now)
+    if why:
+        raise Changed(
+            f"cannot undo the {event.verb} of {title(event.id)!a}: {why}; {describe(now)}",
+            event.dst,
+            now,
+        )
+    return event
+
+
+def restored_name(event: Event, nonce: str) -> str:
+    """The name that the undo of an act restores.
+
+    A task that waits for an answer gets a new nonce: a delayed answer that is undone must not find
+    the name that it took.
+    """
+    before = event.before
+    if before is None or before.state != ASKED:
+        return event.src
+    return f"{claim_stem(before.id, before.stamp, f'{before.owner}-{nonce}')}.{ASKED}"
 
 
 class LastActs:

@@ -82,12 +82,12 @@ class Guard:
         try:
             os.write(pipe, b"".join(self._lines.values()))
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _PROGRAM, path, self._root, self._results],
+                [sys.executable, "-P", "-c", _PROGRAM, path, self._results],
                 stdin=reader,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 cwd="/",
-                env=group.unmarked(),
+                env=group.unmarked() | {"DIBS_BOARD": self._root},  # `ps` must show no password
                 start_new_session=True,  # so that ctrl+c and ctrl+z do not reach the guard
             )
         except OSError:

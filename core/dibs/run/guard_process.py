@@ -32,7 +32,7 @@ def main() -> None:
     """Guard the claims that come through the pipe, until it closes and all have ended."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    claims = GuardedClaims(sys.argv[2])
+    claims = GuardedClaims(os.environ["DIBS_BOARD"])
     rest, open_ = b"", True
     while open_ or claims.jobs:
         if not select.select([0] if open_ else [], [], [], claims.pause())[0]:
@@ -45,7 +45,7 @@ def main() -> None:
             open_ = False
             claims.orphaned()
         claims.look()
-    clear(sys.argv[3])
+    clear(sys.argv[2])
 
 
 class GuardedClaims:

@@ -59,7 +59,7 @@ class Supervisor:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._events = EventWriter(Stderr(), as_json=plan.log_json, board=plan.location.where)
+        self._events = EventWriter(Stderr(), as_json=plan.log_json, board=plan.location.label)
         self._stdout = OutputStream(STDOUT)
         self._intake = Intake(
             plan.take,

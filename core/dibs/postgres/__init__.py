@@ -1,0 +1,1 @@
+"""The engine for boards in a PostgreSQL database."""

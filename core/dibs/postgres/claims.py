@@ -1,0 +1,372 @@
+"""A claim as its owner uses it: make it, beat, verify, and end it in one of three ways."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from dibs.model import names, refusals
+from dibs.model.delays import check_delay
+from dibs.model.errors import DibsError, Lost, Stop, StorageError, Uncertain, Unclaimable
+from dibs.model.outputs import check_note, check_result
+from dibs.model.questions import (
+    Question,
+    check_question,
+    encode_question,
+    has_asked,
+    summary,
+)
+from dibs.model.records import Record, decode, encode
+from dibs.model.sample import SECOND
+from dibs.model.settings import check_ttl
+from dibs.model.slots import split
+from dibs.model.task import ASKED, DONE, HELD, Task
+from dibs.postgres import pausing, questions, reading, steps
+from dibs.postgres.log import PostgresLog
+from dibs.postgres.outputs import OutputRows
+from dibs.postgres.sessions import AGAIN
+from dibs.postgres.texts import packed
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from dibs.host import Terms
+    from dibs.postgres.sessions import Session
+
+MARGIN = 0.8
+"""The part of a ttl after which an owner that could not beat must have stopped."""
+_LOOKS = 5
+_TAKE = "SELECT * FROM dibs.take(%s, %s, %b, %s, %s, %s, %s, %s, %s, %s, %s)"
+
+
+class PostgresClaim:
+    """A claim on a task of a board in a database; `dibs.protocols.Claim` documents each verb."""
+
+    def __init__(self, session: Session, task: Task, record: Record, deadline: int = 0) -> None:
+        self._session = session
+        self.task = task
+        self.record = record
+        self.deadline = deadline
+        """On the boot-time clock, in nanoseconds; 0 if the lease has to be read from the server."""
+        self._eid = names.escape(task.id)
+        self._refused: set[str] = set()
+        self._over = False
+
+    def __repr__(self) -> str:
+        return f"<claim {self.name}>"
+
+    def __enter__(self) -> Self:
+        if self.task.state != HELD:
+            raise refusals.no_block(self.name)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        try:
+            self.release()
+        except DibsError:
+            if not any(error):  # else the error of the block says more
+                raise
+
+    @property
+    def name(self) -> str:
+        return self.task.stem
+
+    @property
+    def id(self) -> str:
+        return self.task.id
+
+    @property
+    def fence(self) -> int:
+        return self.task.fence
+
+    @property
+    def slot(self) -> int:
+        return split(self.task.id)[1] if self.task.state == HELD else 1
+
+    @property
+    def ttl(self) -> float:
+        return self.record.ttl if self.record.ttl is not None else self._session.settings.ttl
+
+    @property
+    def path(self) -> str | None:
+        return None
+
+    def payload(self, limit: int = 1 << 30) -> bytes:
+        found = payload(self._session, self.task, limit)
+        if found is None:
+            raise self._lost("read")
+        return found
+
+    def beat(
+        self,
+        *,
+        ttl: float | None = None,
+        metadata: str | None = None,
+        note: str | None = None,
+    ) -> None:
+        """Extend the lease, counted from before the call; it counts only if it ends in time."""
+        record = self.record
+        note = None if note is None else check_note(note)
+        if ttl is not None:
+            record = record._replace(ttl=check_ttl(ttl))
+        if metadata is not None:
+            record = record._replace(metadata=names.check_metadata(metadata))
+        session, until = self._session, self._until()
+        start = session.boottime()
+        if start >= until:
+            stop = refusals.stop_or_commit(self.task)
+            raise self._too_late(f"its lease could not be renewed in time: {stop}")
+        data = encode(record) if record is not self.record else None
+        said = None if note is None else packed(note)
+        (beaten,) = session.step(
+            "SELECT dibs.beat(%s, %s, %s, %b, %s)",
+            (self._eid, self.task.name, ttl, data, said),
+            f"{self.name}: the heartbeat",
+        )
+        if not beaten:
+            raise self._lost()
+        if session.boottime() >= until:
+            raise Uncertain(f"{self.name}: the server answered after the lease had ended; stop")
+        self.record = record
+        self.deadline = start + int(MARGIN * self.ttl * SECOND)
+
+    def note(self, text: str) -> None:
+        """Say what the work is doing; the lease is not renewed."""
+        note = packed(check_note(text))
+        (noted,) = self._session.step(
+            "SELECT dibs.note(%s, %s, %s)", (self._eid, self.task.name, note), f"{self.name}: note"
+        )
+        if not noted:
+            raise self._lost("note")
+
+    def keep_output(self, limit: int) -> OutputRows:
+        """Where the work's output is kept, at most `limit` bytes of it."""
+        return OutputRows(self._session, self.task, limit)
+
+    def verify(self) -> None:
+        """Return only if the claim is still the caller's and its lease runs."""
+        self._prove("verify")
+
+    def done(self, result: bytes | None = None) -> Task:
+        """Commit the finished work."""
+        if self.task.state == HELD:
+            raise refusals.release_it(self.name)
+        if result is not None:
+            check_result(result)
+        return self._end("done", f"{DONE}/{self.name}", result=result)
+
+    def fail(self, reason: str = "", *, retry_in: float | None = None) -> Task:
+        """Give up after a failure: requeue the task, or fail it at the limit of attempts."""
+        if self.task.state == HELD:
+            raise refusals.release_it(self.name)
+        if retry_in is not None:
+            check_delay(retry_in)
+        dst = steps.next_after_failure(self._session, self.task, retry_in=retry_in)
+        return self._end("fail", dst, reason)
+
+    def release(self, reason: str = "", *, start_in: float = 0.0) -> Task:
+        """Make it available again, no attempt counted; a lock's expired lease is refused."""
+        if check_delay(start_in) and self.task.state == HELD:
+            raise refusals.free_at_once(self.name)
+        if self.task.state == HELD:
+            self._prove("release")
+        dst = steps.requeued_name(self.task, self.task.attempts)
+        if start_in:
+            dst = steps.later_name(self._session, self.task, self.task.attempts, start_in)
+        return self._end("release", dst, reason)
+
+    def ask(self, question: str) -> Task:
+        """End the claim with a question to a person; no attempt is counted."""
+        if self.task.state == HELD:
+            raise refusals.cannot_ask(self.name)
+        check_question("a question", question)
+        session, task = self._session, self.task
+        asked = Question(
+            task.fence, question, self.record.owner, session.host.name, session.about()
+        )
+        text = steps.Text(encode_question(asked, task), task.fence)
+        by, reason = self.record.owner, summary(question)
+        dst = f"{task.stem}.{ASKED}"
+        if steps.move(session, task, dst, "ask", by, reason, text=text) == steps.MOVED:
+            found = names.read(dst)
+            assert found is not None
+            return found
+        for now in reading.find(session, task.id):
+            asked_before = questions.asked_and_answered(session, now)
+            if any(each.fence == task.fence for each in asked_before):
+                return now
+        raise self._lost("ask")
+
+    @cached_property
+    def answers(self) -> tuple[Question, ...]:
+        """The questions that were asked about this task, oldest first, with their answers."""
+        if not self.task.question:
+            return ()
+        return questions.asked_and_answered(self._session, self.task)
+
+    def _prove(self, verb: str) -> None:
+        if self._session.boottime() >= self._until(verb):
+            raise self._too_late("its lease was not renewed in time; stop", verb)
+        if not self._here():
+            raise self._lost(verb)
+
+    def _here(self) -> bool:
+        try:
+            return bool(
+                self._session.rows(
+                    "SELECT 1 FROM dibs.claim WHERE eid = %s AND name = %s",
+                    (self._eid, self.task.name),
+                )
+            )
+        except StorageError as error:
+            raise self._unknown(error) from error
+
+    def _unknown(self, error: StorageError) -> Uncertain:
+        doubt = Uncertain(f"{self.name}: the server does not answer: {error}; stop")
+        doubt.again = True
+        return doubt
+
+    def _end(self, verb: str, dst: str, reason: str = "", result: bytes | None = None) -> Task:
+        by = self.record.owner
+        moved = steps.move(self._session, self.task, dst, verb, by, reason, result=result)
+        if moved != steps.MOVED and not self._ended_as(dst):
+            raise self._lost(verb)
+        self._over = True
+        task = names.read_any(dst)
+        assert task is not None
+        return task
+
+    def _ended_as(self, dst: str) -> bool:
+        """Whether an earlier call has ended this claim in the same way: that name has its nonce."""
+        made = names.read_any(dst)
+        if made is None or made.claim != self.task.claim:
+            return False
+        return any(task.name == dst for task in reading.find(self._session, self.id))
+
+    def _until(self, verb: str = "beat") -> int:
+        """When this claim's lease ends for its owner.
+
+        A process that did not make the claim has no deadline of its own, so it asks the server. A
+        lease that is past its ttl is over even if no one has taken the task.
+        """
+        if self.deadline:
+            return self.deadline
+        session = self._session
+        start = session.boottime()
+        try:
+            rows = session.rows(
+                "SELECT beat, ttl, dibs.clock() FROM dibs.claim WHERE eid = %s AND name = %s",
+                (self._eid, self.task.name),
+            )
+        except StorageError as error:
+            raise self._unknown(error) from error
+        if not rows:
+            raise self._lost(verb)
+        beat, ttl, now = rows[0]
+        if now - beat > ttl * SECOND:
+            self._leave_trace(verb, self.task.name)
+            raise refusals.expired(self.task, (now - beat) / SECOND - ttl)
+        return start + int(ttl * SECOND) - int(max(0, now - beat))
+
+    def _lost(self, verb: str = "beat") -> Stop:
+        """The error for a name that is gone."""
+        try:
+            now = reading.find(self._session, self.id)
+        except StorageError as error:
+            return self._unknown(error)
+        if not has_asked(self.task, now):  # else it ended in order, so operators need no trace
+            self._leave_trace(verb)
+        return refusals.lost(self.task, now, over=self._over)
+
+    def _too_late(self, why: str, verb: str = "beat") -> Stop:
+        """The error for missing the deadline: the claim is lost, or that is unknown."""
+        if not self._here():
+            gone = self._lost(verb)
+            if isinstance(gone, Lost):
+                return gone
+        return Uncertain(f"{self.name}: {why}")
+
+    def _leave_trace(self, verb: str, still: str = "") -> None:
+        """Log for operators that a holder came back to a lost claim, once for each verb.
+
+        `still` is the claim's name if it exists and only the lease has expired.
+        """
+        if verb not in self._refused:
+            self._refused.add(verb)
+            log, by = PostgresLog(self._session), self.record.owner
+            log.trace("refused", self._eid, self.name, still, by, verb)
+
+
+def take(
+    session: Session,
+    task: Task | None,
+    terms: Terms,
+    verb: str = "claim",
+    *,
+    lock: bool = False,
+    own: bool = False,
+) -> PostgresClaim | None:
+    """Claim exactly this name, or the head of the queue without one; None if it is gone.
+
+    `own`: its owner claims it again, which no pause stops. The deadline counts from before the
+    call.
+    """
+    if task is not None and task.fence >= names.FENCE_MAX:
+        raise Unclaimable(f"{task.name}: {refusals.FENCE_FULL}", task.name)
+    claim = f"{terms.folded}-{session.nonce()}"
+    record = terms.record(session.about())
+    known: list[str] | None = None if own else []
+    texts = verb, packed(terms.owner), packed(terms.metadata)
+    for _ in range(_LOOKS):
+        start = session.boottime()
+        outcome, name = session.step(
+            _TAKE,
+            (
+                *(task.name if task is not None else None, claim, encode(record), terms.ttl),
+                *(terms.process is not None, *texts, lock, known, AGAIN),
+            ),
+            f"the {verb} of {claim}",
+        )
+        if outcome != "paused":
+            break
+        paused, known = pausing.look(session, lock=lock)
+        if paused is not None:
+            raise paused
+    else:
+        raise Uncertain(f"the {verb}: pauses come and go too fast: try again")
+    taken = names.read(name) if outcome == "taken" else None
+    if taken is None:
+        return None
+    deadline = start + int(MARGIN * terms.ttl * SECOND)
+    if session.boottime() >= deadline:
+        raise Uncertain(f"{taken.stem}: the answer took longer than its lease; stop")
+    return PostgresClaim(session, taken, record, deadline)
+
+
+def attach(session: Session, text: str) -> PostgresClaim:
+    """The claim of that exact name, for a process that did not make it."""
+    candidates = names.exact(text)
+    task = names.read(candidates[0])
+    if len(candidates) > 1:
+        held = names.read(candidates[1])
+        if held is not None and reading.holder(session, held) is not None:
+            task = held
+    if task is None or not task.live or not task.claim:
+        raise refusals.not_a_claim(text)
+    rows = session.rows(
+        "SELECT record FROM dibs.claim WHERE eid = %s AND name = %s",
+        (names.escape(task.id), task.name),
+    )
+    return PostgresClaim(session, task, decode(rows[0][0]) if rows else Record(owner=task.owner))
+
+
+def payload(session: Session, task: Task, limit: int) -> bytes | None:
+    """The beginning of a payload; None if the task's name is gone."""
+    rows = session.rows(
+        """
+        SELECT substr(p.data, 1, %s) FROM dibs.task t JOIN dibs.payload p USING (eid)
+        WHERE t.eid = %s AND t.name = %s
+        """,
+        (min(limit, 2**31 - 1), names.escape(task.id), task.name),
+    )
+    return bytes(rows[0][0]) if rows else None

@@ -1,0 +1,364 @@
+-- The transitions: each is one statement for its caller, and compares the exact name. They are
+-- replaced by each new version of dibs; the tables are not.
+
+CREATE OR REPLACE FUNCTION dibs.clock() RETURNS bigint LANGUAGE sql VOLATILE AS $$
+  SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000
+$$;
+
+-- A change of state must survive a crash of the server, whatever the session says.
+CREATE OR REPLACE FUNCTION dibs.durable() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  IF current_setting('synchronous_commit') IN ('off', 'local', 'remote_write') THEN
+    PERFORM set_config('synchronous_commit', 'on', true);
+  END IF;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION dibs.stamp(
+  fence bigint, attempts integer, priority smallint, question bigint, answer integer
+) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+  SELECT 'f' || fence
+    || CASE WHEN attempts > 0 THEN 'a' || attempts ELSE '' END
+    || CASE WHEN priority <> 5 THEN 'p' || priority ELSE '' END
+    || CASE WHEN question > 0 THEN 'q' || question ELSE '' END
+    || CASE WHEN answer > 0 THEN 'r' || answer ELSE '' END
+$$;
+
+-- The line of history that the server writes: it changes as a standby is promoted, or after a restore
+-- to an earlier moment.
+CREATE OR REPLACE FUNCTION dibs.timeline() RETURNS text LANGUAGE sql VOLATILE AS $$
+  SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8)
+$$;
+
+-- Begin another epoch: every fence from now on is above those of a past that may be lost. Call it by
+-- hand after a restore that keeps the line of history, such as that of a dump.
+CREATE OR REPLACE FUNCTION dibs.turn() RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+  v_epoch bigint;
+BEGIN
+  PERFORM dibs.durable();
+  UPDATE dibs.meta SET value = (value::bigint + 1)::text WHERE key = 'epoch'
+    RETURNING value::bigint INTO v_epoch;
+  INSERT INTO dibs.meta VALUES ('timeline', dibs.timeline())
+    ON CONFLICT (key) DO UPDATE SET value = excluded.value;
+  RETURN v_epoch;
+END
+$$;
+
+-- The lowest fence that the next claim may get.
+CREATE OR REPLACE FUNCTION dibs.floor() RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+  v_now text := dibs.timeline();
+BEGIN
+  PERFORM 1 FROM dibs.meta WHERE key = 'timeline' AND value = v_now;
+  IF NOT FOUND THEN
+    PERFORM 1 FROM dibs.meta WHERE key = 'epoch' FOR UPDATE; -- only one of many turns
+    PERFORM 1 FROM dibs.meta WHERE key = 'timeline' AND value = v_now;
+    IF NOT FOUND THEN
+      PERFORM dibs.turn();
+    END IF;
+  END IF;
+  RETURN (SELECT value::bigint << 40 FROM dibs.meta WHERE key = 'epoch');
+END
+$$;
+
+CREATE OR REPLACE FUNCTION dibs.add(
+  p_eid text, p_folder text, p_priority smallint, p_not_before bigint, p_payload bytea,
+  p_by text, p_act text
+) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  v_moment bigint := dibs.clock();
+  v_state text := CASE WHEN p_folder <> '' THEN 'free' WHEN p_not_before > 0 THEN 'later'
+    ELSE 'available' END;
+  v_name text;
+  v_fence bigint;
+  v_n bigint;
+BEGIN
+  PERFORM dibs.durable();
+  INSERT INTO dibs.task AS t VALUES (
+    p_eid, NULL, v_state, 0, 0, p_priority, 0, 0, p_not_before, '', v_moment, 1
+  ) ON CONFLICT (eid) DO UPDATE SET
+    state = v_state, fence = t.fence + 1, attempts = 0, priority = p_priority, question = 0,
+    answer = 0, not_before = p_not_before, claim = '', since = v_moment, events = t.events + 1
+    WHERE t.state = 'gone'
+  RETURNING t.fence, t.events INTO v_fence, v_n;
+  IF NOT FOUND THEN
+    SELECT e.dst INTO v_name FROM dibs.event e WHERE e.eid = p_eid AND e.act = p_act;
+    RETURN v_name; -- NULL unless this call was done before
+  END IF;
+  IF v_state = 'free' THEN
+    v_name := p_folder || '/' || p_eid || '.f' || v_fence;
+  ELSE
+    v_name := p_eid
+      || CASE WHEN v_fence = 0 AND p_priority = 5 AND p_not_before = 0 THEN ''
+         ELSE '.' || dibs.stamp(v_fence, 0, p_priority, 0, 0) END
+      || CASE WHEN p_not_before > 0 THEN 'n' || p_not_before ELSE '' END || '.' || v_state;
+  END IF;
+  UPDATE dibs.task SET name = v_name WHERE eid = p_eid;
+  INSERT INTO dibs.payload VALUES (p_eid, p_payload);
+  INSERT INTO dibs.event (eid, n, at, verb, src, dst, by, reason, note, act)
+    VALUES (p_eid, v_n, v_moment, 'add', '', v_name, p_by, '', '', p_act);
+  RETURN v_name;
+END
+$$;
+
+-- Claim exactly `p_src`, or the head of the queue without one. `p_pauses` are the pauses that the
+-- caller found not to concern it; NULL for an owner that claims its own again, whom none stops.
+-- A pause takes the lock alone, so it waits for every claim that has not looked for it.
+CREATE OR REPLACE FUNCTION dibs.take(
+  p_src text, p_claim text, p_record bytea, p_ttl double precision, p_process boolean,
+  p_verb text, p_by text, p_reason text, p_lock boolean, p_pauses text[], p_again boolean,
+  OUT outcome text, OUT taken text
+) LANGUAGE plpgsql AS $$
+DECLARE
+  t dibs.task;
+  d dibs.task;
+  v_moment bigint;
+  v_second bigint;
+  v_fence bigint;
+  v_state text;
+BEGIN
+  PERFORM dibs.durable();
+  PERFORM pg_advisory_xact_lock(hashtextextended(p_claim, 7305801));
+  IF p_again THEN
+    SELECT c.name INTO taken FROM dibs.claim c WHERE strpos(c.name, '.' || p_claim || '.') > 0;
+    IF FOUND THEN
+      outcome := 'taken';
+      RETURN;
+    END IF;
+  END IF;
+  v_moment := dibs.clock();
+  IF p_pauses IS NOT NULL THEN
+    PERFORM pg_advisory_xact_lock_shared(7305802);
+    PERFORM 1 FROM dibs.pause p WHERE p.name <> ALL (p_pauses) AND (p.locks OR NOT p_lock)
+      AND (p.until IS NULL OR p.until > v_moment);
+    IF FOUND THEN
+      outcome := 'paused';
+      RETURN;
+    END IF;
+  END IF;
+  IF p_src IS NOT NULL THEN
+    SELECT * INTO t FROM dibs.task x WHERE x.name = p_src FOR UPDATE;
+  ELSE
+    v_second := v_moment / 1000000000;
+    SELECT * INTO t FROM dibs.task x WHERE x.state = 'available'
+      ORDER BY x.priority DESC, x.eid LIMIT 1 FOR UPDATE SKIP LOCKED;
+    PERFORM 1 FROM dibs.task x WHERE x.state = 'later'
+      AND (x.not_before <= v_second OR x.not_before > v_second + 100000) LIMIT 1;
+    IF FOUND THEN
+      SELECT * INTO d FROM dibs.task x WHERE x.state = 'later' AND (x.not_before <= v_second
+          OR (x.attempts > 0 AND x.not_before > v_second + 100000))
+        ORDER BY x.priority DESC, x.eid LIMIT 1 FOR UPDATE SKIP LOCKED;
+      IF d.eid IS NOT NULL AND (t.eid IS NULL OR d.priority > t.priority
+          OR (d.priority = t.priority AND d.eid < t.eid)) THEN
+        t := d;
+      END IF;
+    END IF;
+  END IF;
+  IF t.eid IS NULL THEN
+    outcome := 'none';
+    RETURN;
+  END IF;
+  v_fence := greatest(t.fence, dibs.floor()) + 1;
+  v_state := CASE WHEN t.state IN ('free', 'held') THEN 'held' ELSE 'claimed' END;
+  taken := t.eid || '.' || dibs.stamp(v_fence, t.attempts, t.priority, t.question, t.answer)
+    || '.' || p_claim || '.' || v_state;
+  UPDATE dibs.task x SET name = taken, state = v_state, fence = v_fence, claim = p_claim,
+    not_before = 0, since = v_moment, events = x.events + 1 WHERE x.eid = t.eid;
+  INSERT INTO dibs.claim AS c VALUES (
+    t.eid, taken, v_moment, p_ttl, v_moment, p_process, p_record
+  ) ON CONFLICT (eid) DO UPDATE SET name = taken, beat = v_moment, ttl = p_ttl, since = v_moment,
+    process = p_process, record = p_record, note = '', noted = 0;
+  INSERT INTO dibs.event (eid, n, at, verb, src, dst, by, reason, note, act)
+    VALUES (t.eid, t.events + 1, v_moment, p_verb, t.name, taken, p_by, p_reason, '', p_claim);
+  outcome := 'taken';
+END
+$$;
+
+-- Make the exact name `p_src` into `p_dst`, whose fields the caller gives beside it. With `p_beat`
+-- only if the claim was not beaten since. A question or an answer comes with its fence and number.
+CREATE OR REPLACE FUNCTION dibs.move(
+  p_eid text, p_src text, p_dst text, p_state text, p_attempts integer, p_priority smallint,
+  p_question bigint, p_answer integer, p_not_before bigint, p_claim text,
+  p_verb text, p_by text, p_reason text, p_act text, p_beat bigint, p_keep boolean,
+  p_result bytea, p_text bytea, p_asked bigint, p_number integer
+) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  t dibs.task;
+  v_moment bigint;
+  v_beat bigint;
+  v_note text := '';
+BEGIN
+  PERFORM dibs.durable();
+  SELECT * INTO t FROM dibs.task x WHERE x.name = p_src FOR UPDATE;
+  IF NOT FOUND THEN
+    PERFORM 1 FROM dibs.event e WHERE e.eid = p_eid AND e.act = p_act;
+    RETURN CASE WHEN FOUND THEN 'moved' ELSE 'gone' END;
+  END IF;
+  v_moment := dibs.clock();
+  IF t.state IN ('claimed', 'held') THEN
+    SELECT c.beat, c.note INTO v_beat, v_note FROM dibs.claim c WHERE c.eid = t.eid FOR UPDATE;
+    IF p_beat IS NOT NULL AND p_beat <> v_beat THEN
+      RETURN 'beaten';
+    END IF;
+    DELETE FROM dibs.claim c WHERE c.eid = t.eid;
+  END IF;
+  UPDATE dibs.task x SET name = p_dst, state = p_state, attempts = p_attempts,
+    priority = p_priority, question = p_question, answer = p_answer, not_before = p_not_before,
+    claim = p_claim, since = CASE WHEN p_keep THEN x.since ELSE v_moment END,
+    events = x.events + 1 WHERE x.eid = t.eid;
+  IF p_result IS NOT NULL THEN
+    INSERT INTO dibs.result VALUES (
+      p_eid || substr(p_dst, strpos(p_dst, '.')), p_eid, t.fence, v_moment, p_result
+    ) ON CONFLICT (stem) DO UPDATE SET data = p_result, at = v_moment;
+  END IF;
+  IF p_text IS NOT NULL THEN
+    INSERT INTO dibs.question VALUES (p_eid, p_asked, p_number, p_text)
+      ON CONFLICT (eid, fence, answer) DO UPDATE SET data = p_text;
+  END IF;
+  INSERT INTO dibs.event (eid, n, at, verb, src, dst, by, reason, note, act)
+    VALUES (t.eid, t.events + 1, v_moment, p_verb, p_src, p_dst, p_by, p_reason,
+      coalesce(v_note, ''), p_act);
+  RETURN 'moved';
+END
+$$;
+
+-- A lost heartbeat only shortens a lease, so it need not survive a crash.
+CREATE OR REPLACE FUNCTION dibs.beat(
+  p_eid text, p_name text, p_ttl double precision, p_record bytea, p_note text
+) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+  v_moment bigint := dibs.clock();
+BEGIN
+  PERFORM set_config('synchronous_commit', 'off', true);
+  UPDATE dibs.claim c SET beat = v_moment, ttl = coalesce(p_ttl, c.ttl),
+    record = coalesce(p_record, c.record), note = coalesce(p_note, c.note),
+    noted = CASE WHEN p_note IS NULL THEN c.noted WHEN p_note = '' THEN 0 ELSE v_moment END
+    WHERE c.eid = p_eid AND c.name = p_name;
+  RETURN FOUND;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION dibs.note(p_eid text, p_name text, p_note text)
+RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM set_config('synchronous_commit', 'off', true);
+  UPDATE dibs.claim c SET note = p_note,
+    noted = CASE WHEN p_note = '' THEN 0 ELSE dibs.clock() END
+    WHERE c.eid = p_eid AND c.name = p_name;
+  RETURN FOUND;
+END
+$$;
+
+-- An event that moves nothing. The id '' is that of the board itself.
+CREATE OR REPLACE FUNCTION dibs.write(
+  p_eid text, p_verb text, p_src text, p_dst text, p_by text, p_reason text, p_act text
+) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+  v_n bigint;
+BEGIN
+  PERFORM dibs.durable();
+  SELECT x.events INTO v_n FROM dibs.task x WHERE x.eid = p_eid FOR UPDATE;
+  PERFORM 1 FROM dibs.event e WHERE e.eid = p_eid AND e.act = p_act AND p_act <> '';
+  IF v_n IS NULL OR FOUND THEN
+    RETURN false;
+  END IF;
+  UPDATE dibs.task x SET events = v_n + 1 WHERE x.eid = p_eid;
+  INSERT INTO dibs.event (eid, n, at, verb, src, dst, by, reason, note, act)
+    VALUES (p_eid, v_n + 1, dibs.clock(), p_verb, p_src, p_dst, p_by, p_reason, '', p_act);
+  RETURN true;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION dibs.pause(
+  p_name text, p_until bigint, p_locks boolean, p_data bytea,
+  p_verb text, p_src text, p_dst text, p_by text, p_reason text, p_act text
+) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM dibs.durable();
+  PERFORM pg_advisory_xact_lock(7305802);
+  INSERT INTO dibs.pause VALUES (p_name, p_until, p_locks, p_data) ON CONFLICT DO NOTHING;
+  PERFORM dibs.write('', p_verb, p_src, p_dst, p_by, p_reason, p_act);
+END
+$$;
+
+CREATE OR REPLACE FUNCTION dibs.unpause(
+  p_name text, p_verb text, p_src text, p_dst text, p_by text, p_reason text, p_act text
+) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM dibs.durable();
+  DELETE FROM dibs.pause p WHERE p.name = p_name;
+  IF NOT FOUND THEN
+    PERFORM 1 FROM dibs.event e WHERE e.eid = '' AND e.act = p_act;
+    RETURN FOUND;
+  END IF;
+  RETURN dibs.write('', p_verb, p_src, p_dst, p_by, p_reason, p_act);
+END
+$$;
+
+-- What the work on an id left, up to a fence.
+CREATE OR REPLACE FUNCTION dibs.sweep(p_eid text, p_fence bigint) RETURNS void LANGUAGE sql AS $$
+  DELETE FROM dibs.question WHERE eid = p_eid AND fence <= p_fence;
+  DELETE FROM dibs.result WHERE eid = p_eid AND fence <= p_fence;
+  DELETE FROM dibs.output WHERE eid = p_eid AND fence <= p_fence
+$$;
+
+CREATE OR REPLACE FUNCTION dibs.purge(p_age bigint, p_most integer, p_by text, p_act text)
+RETURNS integer LANGUAGE plpgsql AS $$
+DECLARE
+  t dibs.task;
+  v_moment bigint := dibs.clock();
+  v_count integer := 0;
+BEGIN
+  PERFORM dibs.durable();
+  FOR t IN SELECT * FROM dibs.task x WHERE x.state = 'done' AND x.since <= v_moment - p_age
+    ORDER BY x.eid LIMIT p_most FOR UPDATE
+  LOOP
+    UPDATE dibs.task x SET name = NULL, state = 'past', claim = '', events = x.events + 1
+      WHERE x.eid = t.eid;
+    DELETE FROM dibs.payload p WHERE p.eid = t.eid;
+    PERFORM dibs.sweep(t.eid, t.fence);
+    INSERT INTO dibs.event (eid, n, at, verb, src, dst, by, reason, note, act)
+      VALUES (t.eid, t.events + 1, v_moment, 'purge', t.name, '', p_by, '', '', p_act);
+    v_count := v_count + 1;
+  END LOOP;
+  RETURN v_count;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION dibs.forget(p_eid text, p_by text, p_act text)
+RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  t dibs.task;
+BEGIN
+  PERFORM dibs.durable();
+  SELECT * INTO t FROM dibs.task x WHERE x.eid = p_eid FOR UPDATE;
+  PERFORM 1 FROM dibs.event e WHERE e.eid = p_eid AND e.act = p_act;
+  IF FOUND THEN
+    RETURN 'done';
+  ELSIF t.eid IS NULL OR t.state = 'gone' THEN
+    RETURN 'unknown';
+  ELSIF t.state <> 'past' THEN
+    RETURN 'there';
+  END IF;
+  UPDATE dibs.task x SET state = 'gone' WHERE x.eid = p_eid;
+  PERFORM dibs.sweep(p_eid, t.fence);
+  PERFORM dibs.write(p_eid, 'forget', '', '', p_by, '', p_act);
+  RETURN 'done';
+END
+$$;
+
+-- Keep a part of an output. What begins before `p_from` and is not its beginning is dropped.
+CREATE OR REPLACE FUNCTION dibs.keep(
+  p_stem text, p_eid text, p_fence bigint, p_begins bigint, p_tail boolean, p_data bytea,
+  p_from bigint
+) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM set_config('synchronous_commit', 'off', true);
+  INSERT INTO dibs.output VALUES (p_stem, p_begins, p_tail, p_eid, p_fence, dibs.clock(), p_data)
+    ON CONFLICT (stem, begins) DO UPDATE SET data = p_data, at = dibs.clock();
+  IF p_tail THEN
+    DELETE FROM dibs.output o WHERE o.stem = p_stem AND o.tail AND o.begins < p_from;
+  END IF;
+END
+$$;

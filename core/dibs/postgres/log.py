@@ -1,0 +1,174 @@
+"""The log of a board: one row for each event, numbered without a gap within each id."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from math import inf
+from typing import TYPE_CHECKING
+
+from dibs.model import events, names
+from dibs.model.errors import DibsError
+from dibs.model.events import Cursor, Event
+from dibs.model.rates import TOTALS, Rates
+from dibs.model.sample import SECOND
+from dibs.postgres.texts import packed, unpacked
+
+if TYPE_CHECKING:
+    from dibs.postgres.sessions import Row, Session
+
+REASON_CHARS = 4096
+PAGE = 2000
+"""How many events one call to the server returns at most."""
+FIELDS = "e.at, e.verb, e.eid, e.src, e.dst, e.by, e.reason, e.note"
+NEW = f"""
+SELECT {FIELDS}, e.seq FROM dibs.event e WHERE e.xid >= pg_snapshot_xmax(%s::pg_snapshot)
+UNION ALL
+SELECT {FIELDS}, e.seq FROM dibs.event e
+  WHERE e.xid = ANY (ARRAY(SELECT pg_snapshot_xip(%s::pg_snapshot)))
+"""
+"""The events that a snapshot does not show. An open transaction of another hides none of them."""
+
+
+def event_of(row: Row) -> Event:
+    """An event as its row has it."""
+    at, verb, eid, src, dst, by, reason, note = row[:8]
+    ident = names.unescape(eid) if eid else ""
+    by, reason, note = unpacked(by), unpacked(reason), unpacked(note)
+    return Event(at / SECOND, unpacked(verb), ident or eid, src, dst, by, reason, note)
+
+
+def at_snapshot(text: str) -> Cursor:
+    """The cursor of what a snapshot of the server shows."""
+    return Cursor({text: 0})
+
+
+class PostgresLog:
+    """The events of all processes; a transition and its event are one step."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def trace(self, verb: str, eid: str, src: str, dst: str, by: str, reason: str) -> None:
+        """Add an event that moves nothing to an id that the board knows; "" is the board.
+
+        Nothing depends on it, so a server that does not answer is no error.
+        """
+        with suppress(DibsError):
+            self._write(verb, eid, src, dst, by, reason)
+
+    def _write(self, verb: str, eid: str, src: str, dst: str, by: str, reason: str) -> None:
+        session = self._session
+        who = packed(by or session.host.signature)
+        texts = packed(verb), src, dst, who, packed(reason[:REASON_CHARS]), session.nonce()
+        session.step("SELECT dibs.write(%s, %s, %s, %s, %s, %s, %s)", (eid, *texts), f"the {verb}")
+
+    def note(self, verb: str, text: str, by: str = "") -> None:
+        self.trace(verb, "", "", "", by, text)
+
+    def end(self) -> Cursor:
+        return at_snapshot(self._session.row("SELECT pg_current_snapshot()::text")[0])
+
+    def since(self, cursor: Cursor | None = None) -> tuple[list[Event], Cursor]:
+        if cursor is None:
+            end = self.end()
+            return list(self.oldest_first(until=end)), end
+        (old,) = cursor.position
+        rows = self._session.rows(
+            f"SELECT pg_current_snapshot()::text, n.* FROM (SELECT 1) one "
+            f"LEFT JOIN ({NEW}) n ON true ORDER BY n.seq",
+            (old, old),
+        )
+        found = [event_of(row[1:]) for row in rows if row[1] is not None]
+        return found, at_snapshot(rows[0][0])
+
+    def of(self, ident: str, most: int | None = None) -> list[Event]:
+        if most is None:
+            return list(self.oldest_first(ident))
+        return events.last(self.newest_first(ident), most)
+
+    def oldest_first(
+        self, ident: str | None = None, until: Cursor | None = None
+    ) -> Iterator[Event]:
+        return self._pages(ident, (), until, "ASC")
+
+    def newest_first(
+        self,
+        ident: str | None = None,
+        verbs: Collection[str] = (),
+        until: Cursor | None = None,
+    ) -> Iterator[Event]:
+        return self._pages(ident, verbs, until, "DESC")
+
+    def recent(self, since: float, most: int, until: Cursor) -> list[Event]:
+        """The last events since a time, oldest first."""
+        found: list[Event] = []
+        for event in self.newest_first(until=until):
+            if event.at < since or len(found) >= most:
+                break
+            found.append(event)
+        return found[::-1]
+
+    def _pages(
+        self, ident: str | None, verbs: Collection[str], until: Cursor | None, order: str
+    ) -> Iterator[Event]:
+        """The events in the order of their steps, a page at a time; each page is a call."""
+        eid = None if ident is None else names.escape(ident)
+        snapshot = next(iter(until.position)) if until is not None else None
+        beyond, last = ("<", None) if order == "DESC" else (">", None)
+        wanted = [packed(verb) for verb in verbs] or None
+        size = PAGE // 20
+        while True:
+            rows = self._session.rows(
+                f"""
+                SELECT {FIELDS}, e.seq FROM dibs.event e
+                WHERE (%s::text IS NULL OR e.eid = %s)
+                  AND (%s::text[] IS NULL OR e.verb = ANY (%s))
+                  AND (%s::bigint IS NULL OR e.seq {beyond} %s)
+                  AND (%s::pg_snapshot IS NULL OR pg_visible_in_snapshot(e.xid, %s))
+                ORDER BY e.seq {order} LIMIT %s
+                """,
+                (eid, eid, wanted, wanted, last, last, snapshot, snapshot, size),
+            )
+            yield from map(event_of, rows)
+            if len(rows) < size:
+                return
+            last, size = rows[-1][8], PAGE
+
+    def rates(self, since: float, until: Cursor | None = None, *, owners: bool = False) -> Rates:
+        found, snapshot = Rates(), next(iter(until.position)) if until is not None else None
+        first = int(since * SECOND)
+        ((older, oldest),) = self._session.rows(
+            "SELECT EXISTS (SELECT 1 FROM dibs.event WHERE at < %s), "
+            "(SELECT min(at) FROM dibs.event)",
+            (first,),
+        )
+        found.begins = None if older else inf if oldest is None else oldest / SECOND
+        begins = found.begins
+        rows = self._session.rows(
+            """
+            SELECT e.at, e.verb, e.src, e.dst, e.by FROM dibs.event e WHERE e.at >= %s
+              AND (%s::pg_snapshot IS NULL OR pg_visible_in_snapshot(e.xid, %s)) ORDER BY e.seq
+            """,
+            (first, snapshot, snapshot),
+        )
+        for at, verb, src, dst, by in rows:
+            found.note(verb, at / SECOND)
+            if owners:
+                found.note_move(verb, src, dst, at / SECOND)
+                if verb in ("done", "fail"):
+                    found.note_end(verb, unpacked(by), at / SECOND)
+        found.begins = begins
+        return found
+
+    def totals(self) -> dict[str, int]:
+        found = dict.fromkeys(TOTALS.values(), 0)
+        for verb, count in self._session.rows(
+            "SELECT verb, count(*) FROM dibs.event GROUP BY verb"
+        ):
+            if verb in TOTALS:
+                found[TOTALS[verb]] += count
+        return found
+
+    def omitted(self) -> list[str]:
+        return []

@@ -1,0 +1,324 @@
+"""One process's session with the server: it connects, and comes back after a cut.
+
+A call whose answer was lost is made again: each step carries a name or a nonce of its own, by which
+the server finds out that it was done already.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from threading import RLock
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dibs.host import boottime, nonce
+from dibs.model.errors import (
+    BadName,
+    BoardMissing,
+    NewerFormat,
+    NotABoard,
+    NotInstalled,
+    OlderFormat,
+    ReadOnly,
+    StorageError,
+    Uncertain,
+)
+from dibs.model.sample import SECOND, Sample
+from dibs.model.settings import Settings, load
+from dibs.postgres.addresses import hidden, shown
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    import psycopg
+
+    from dibs.host import Host
+
+FORMAT = 1
+"""The format of the tables; a higher one is refused."""
+PATIENCE = 10 * SECOND
+"""For how long a call tries to reach the server again."""
+_PAUSE = 0.1
+_INSTALL = "pip install 'dibs[postgres]'"
+_DEFAULTS = {
+    "application_name": "dibs",
+    "connect_timeout": "10",
+    "keepalives": "1",
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "20000",
+}
+_LOOK = """
+SELECT pg_backend_pid(), dibs.clock(), current_setting('synchronous_commit'),
+  current_setting('synchronous_standby_names'), current_setting('fsync'),
+  (SELECT value FROM dibs.meta WHERE key = 'format'),
+  (SELECT value FROM dibs.meta WHERE key = 'settings')
+"""
+Row = tuple[Any, ...]
+AGAIN = object()
+"""Stands for whether a call is made again, so that the server has to look whether it was done."""
+
+
+class Server(NamedTuple):
+    """What a session found out about its server as it connected."""
+
+    pooled: bool
+    """Whether a pooler is between, so that no state of the session lasts."""
+    durability: str
+    """What an acknowledged change survives, in a few words."""
+
+
+class Session:
+    """The connection of one process; all threads of it may share it."""
+
+    def __init__(self, where: str, host: Host, *, read_only: bool = False) -> None:
+        self.where = where
+        self.label = shown(where)
+        self.host = host
+        self.read_only = read_only
+        self.settings = Settings()
+        self.server = Server(False, "")
+        self.boottime = boottime
+        self.sleep: Callable[[float], object] = time.sleep
+        self.nonce = nonce
+        self.patience = PATIENCE
+        self._psycopg = driver()
+        self._conn: psycopg.Connection[Row] | None = None
+        self._pid = 0
+        self._lock = RLock()
+        self._last = Sample(0, 0)
+
+    # Calls
+
+    def rows(self, sql: str, params: Sequence[object] = ()) -> list[Row]:
+        """The rows of a statement that changes nothing, or that can be repeated."""
+        return self._call(sql, params, step="")
+
+    def row(self, sql: str, params: Sequence[object] = ()) -> Row:
+        """The only row of such a statement."""
+        return self.rows(sql, params)[0]
+
+    def step(self, sql: str, params: Sequence[object], what: str) -> Row:
+        """The row of one step; `Uncertain` if the answer was lost for good.
+
+        The step must find out by itself that it was done before: it is made again after a cut.
+        """
+        self.refuse_read_only()
+        return self._call(sql, params, step=what)[0]
+
+    def refuse_read_only(self) -> None:
+        """Raise if this board was opened read-only."""
+        if self.read_only:
+            raise ReadOnly(
+                "the board was opened read-only: open it without `read_only` to change it"
+            )
+
+    def now(self) -> Sample:
+        """The server's clock and this host's, read at the same moment."""
+        boot = self.boottime()
+        return self.sample(self.row("SELECT dibs.clock()")[0], boot)
+
+    def sample(self, moment: int, boot: int) -> Sample:
+        """A reading of the server's clock that was asked for at `boot`."""
+        self._last = Sample(moment, boot)
+        return self._last
+
+    def about(self) -> float:
+        """The server's time in seconds, extrapolated from the last reading; for people to read."""
+        last = self._last if self._last.boot else self.now()
+        return (last.fs + self.boottime() - last.boot) / SECOND
+
+    # The connection
+
+    def connect(self) -> None:
+        """Connect now, and refuse what is no board of this format."""
+        with self._lock:
+            self._connection()
+
+    def close(self) -> None:
+        """Close the connection; the next call opens another."""
+        with self._lock:
+            if self._conn is not None and self._pid == os.getpid():
+                self._conn.close()
+            self._conn = None
+
+    def _call(self, sql: str, params: Sequence[object], step: str) -> list[Row]:
+        until = self.boottime() + self.patience
+        sent = False
+        given = [False if param is AGAIN else param for param in params]
+        with self._lock:
+            while True:
+                again: Exception
+                try:
+                    conn = self._connection()
+                except Unreachable as error:
+                    again = error
+                else:
+                    try:
+                        sent = True
+                        return conn.execute(sql, given).fetchall()
+                    except self._psycopg.Error as error:
+                        self._refuse(error)
+                        again = error
+                        given = [True if param is AGAIN else param for param in params]
+                if self.boottime() >= until:
+                    raise self._given_up(again, step if sent else "") from again
+                self.sleep(_PAUSE)
+
+    def _refuse(self, error: psycopg.Error) -> None:
+        """Raise what another try would only repeat; else drop the connection."""
+        state = error.sqlstate or ""
+        if state in _CONFLICT:
+            return
+        if state[:2] not in _CUT and not isinstance(
+            error, (self._psycopg.OperationalError, self._psycopg.InterfaceError)
+        ):
+            raise self._error(error) from error
+        if state[:2] == "53":
+            raise self._error(error) from error
+        self.close()
+
+    def _error(self, error: psycopg.Error) -> StorageError:
+        text, state = hidden(str(error), self.where), error.sqlstate or ""
+        if state in ("42501", "25006"):
+            return ReadOnly(f"{self.label}: {text}: connect as a role that may do this")
+        if state in ("3F000", "42P01", "42883"):
+            return NotABoard(
+                f"{self.label}: {text}: `dibs -d … upgrade` brings the board up to date"
+            )
+        if state[:2] == "53":
+            return StorageError(f"{self.label}: {text}: make room on the server, then try again")
+        return StorageError(f"{self.label}: {text}")
+
+    def _given_up(self, error: Exception, step: str) -> StorageError | Uncertain:
+        text = str(error) if isinstance(error, Unreachable) else hidden(str(error), self.where)
+        if not step:
+            return StorageError(f"{self.label}: {text}: start the server, or check the address")
+        doubt = Uncertain(
+            f"{step}: the server does not answer, so it is unknown whether it was "
+            f"done: {text}: try again"
+        )
+        doubt.again = True
+        return doubt
+
+    def _connection(self) -> psycopg.Connection[Row]:
+        """The open connection, or a new one; a forked child has its own."""
+        if self._conn is not None and not self._conn.closed and self._pid == os.getpid():
+            return self._conn
+        boot = self.boottime()
+        conn = connected(self.where, read_only=self.read_only)
+        try:
+            found = self._looked(conn)
+        except BaseException:
+            conn.close()
+            raise
+        self._conn, self._pid = conn, os.getpid()
+        weakref.finalize(self, conn.close)
+        pid, moment, commit, standbys, fsync, _, settings = found
+        self.sample(moment, boot)
+        pooled = pid != conn.info.backend_pid
+        if pooled:
+            conn.prepare_threshold = None
+        self.server = Server(pooled, _durability(commit, standbys, fsync))
+        self.settings = load(settings.encode())
+        return conn
+
+    def _looked(self, conn: psycopg.Connection[Row]) -> Row:
+        try:
+            (found,) = conn.execute(_LOOK).fetchall()
+        except self._psycopg.Error as error:
+            if (error.sqlstate or "") in ("3F000", "42P01", "42883"):
+                raise BoardMissing(
+                    f"{self.label}: this database is no board: "
+                    f"`dibs -d {self.label} init` makes it one"
+                ) from None
+            if (error.sqlstate or "") == "42501":
+                raise self._error(error) from None
+            raise Unreachable(hidden(str(error), self.where)) from error
+        check_format(found[5], self.label)
+        return tuple(found)
+
+
+class Unreachable(Exception):
+    """There is no connection to the server now."""
+
+
+_CONFLICT = ("40001", "40P01")
+"""A conflict of two steps, of which the server has undone this one."""
+_CUT = ("08", "57", "53")
+
+
+def driver() -> ModuleType:
+    """The driver; `NotInstalled` says how to get it."""
+    try:
+        import psycopg
+    except ImportError:
+        raise NotInstalled(
+            f"a board in PostgreSQL needs a package that is not installed: `{_INSTALL}`"
+        ) from None
+    return psycopg
+
+
+def connected(where: str, *, read_only: bool = False) -> psycopg.Connection[Row]:
+    """A new connection; an error on one line says what is wrong and what to do."""
+    driver()
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict
+
+    try:
+        given = conninfo_to_dict(where)
+    except psycopg.Error as error:
+        text = hidden(str(error), where)
+        raise BadName(
+            f"{shown(where)}: {text}: give it as postgresql://USER@HOST/DATABASE"
+        ) from None
+    if not given.get("dbname") and not os.environ.get("PGDATABASE") and "service" not in given:
+        raise BadName(
+            f"{shown(where)} names no database: give it as postgresql://USER@HOST/DATABASE"
+        )
+    wanted = _DEFAULTS | {key: str(value) for key, value in given.items() if value is not None}
+    if "," in wanted.get("host", "") and not read_only:
+        wanted.setdefault("target_session_attrs", "read-write")
+    try:
+        return psycopg.connect(autocommit=True, **wanted)  # type: ignore[arg-type]
+    except psycopg.Error as error:
+        raise refused(str(error), where) from None
+
+
+def refused(text: str, where: str) -> Exception:
+    """The error for a connection that was not made."""
+    line, label = hidden(text, where), shown(where)
+    if "password authentication failed" in text or "no password supplied" in text:
+        return StorageError(
+            f"{label}: the server refused the password: give it in PGPASSWORD or in ~/.pgpass"
+        )
+    if "pg_hba.conf" in text or "role " in text or "authentication" in text:
+        return StorageError(f"{label}: {line}: check the user, and what the server allows it")
+    if "database " in text and "does not exist" in text:
+        return BoardMissing(f"{label}: {line}: make it with `createdb`, then `dibs init`")
+    return Unreachable(line)
+
+
+def check_format(found: str | None, label: str) -> None:
+    """Refuse a board whose tables this dibs does not know."""
+    number = int(found) if found and found.isdigit() else 0
+    if number > FORMAT:
+        raise NewerFormat(
+            f"{label}: this dibs knows format {FORMAT} of a board in PostgreSQL, got {number}: "
+            "update dibs"
+        )
+    if number < FORMAT:
+        raise OlderFormat(f"{label}: the board has format {number}: run `dibs upgrade`")
+
+
+def _durability(commit: str, standbys: str, fsync: str) -> str:
+    """What an acknowledged change survives."""
+    if fsync == "off":
+        return "durable: not"
+    count = len([name for name in standbys.split(",") if name.strip()])
+    if not count or commit in ("off", "local"):
+        return "durable: local"
+    return f"durable: {count} standby{'s' if count > 1 else ''}"

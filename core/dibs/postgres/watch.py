@@ -1,0 +1,437 @@
+"""The thread that follows one board: it asks for the events that are new since its last look.
+
+A look is one statement, ten times a second. The names of a task follow from its events, so what a
+transaction that is open elsewhere hides is reported as soon as it commits, and nothing twice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from threading import Thread
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from dibs.host import this_host
+from dibs.model import names
+from dibs.model.delta import Delta, parts
+from dibs.model.errors import (
+    BadSettings,
+    BoardMissing,
+    DibsError,
+    NewerFormat,
+    NotABoard,
+    OlderFormat,
+    ReadOnly,
+    StorageError,
+)
+from dibs.model.events import NOTHING_MOVED, Cursor, Event
+from dibs.model.evidence import Verdict
+from dibs.model.health import Health, Trouble
+from dibs.model.questions import decode_question
+from dibs.model.sample import SECOND, Sample
+from dibs.model.task import ASKED, DONE, FAILED, FREE, Task
+from dibs.postgres import pausing, reading
+from dibs.postgres.log import NEW, PostgresLog, at_snapshot, event_of
+from dibs.postgres.sessions import Session
+from dibs.process_exits import ProcessExits
+
+if TYPE_CHECKING:
+    from dibs.model.holder import Holder
+    from dibs.model.pauses import Pause
+    from dibs.model.questions import Question
+    from dibs.model.waiters import Waiter
+    from dibs.postgres.engine import PostgresBoard
+
+EVERY = 0.1
+"""Seconds between two looks for events."""
+_BEATS = 1.0
+"""Seconds between two looks at the claims, whose heartbeats are no events."""
+_OLDEST, _OLDEST_EVERY = 1000, 60.0
+_BACK = 5 * SECOND
+"""A heartbeat may be committed that long after the time that it has."""
+_HISTORY = 1800.0
+_REPORTED = 5000
+"""So many past events are reported at most; the rates count all of them."""
+_FEW = 200
+_RETRY = (0.1, 0.5, 1.0, 2.0)
+"""Seconds until the server is asked again after trouble: less and less often."""
+_TROUBLES: tuple[tuple[type[DibsError], Trouble], ...] = (
+    (BoardMissing, Trouble.MISSING),
+    (NewerFormat, Trouble.NEWER_FORMAT),
+    (OlderFormat, Trouble.OLDER_FORMAT),
+    (BadSettings, Trouble.BAD_SETTINGS),
+    (NotABoard, Trouble.NOT_A_BOARD),
+    (ReadOnly, Trouble.DENIED),
+)
+_APART = frozenset((DONE, FAILED, FREE))
+_LOOK = f"""
+SELECT pg_current_snapshot()::text, dibs.clock(), n.*
+FROM (SELECT 1) one LEFT JOIN ({NEW}) n ON true ORDER BY n.seq
+"""
+
+
+class PostgresWatch(Thread):
+    """Follows one board and calls `report` in this thread with each difference."""
+
+    def __init__(
+        self,
+        where: str,
+        report: Callable[[Delta], object],
+        open_board: Callable[..., PostgresBoard],
+        *,
+        read_only: bool = False,
+    ) -> None:
+        super().__init__(name="dibs-reader", daemon=True)
+        self.health = Health()
+        """The state of the watch; always replaced, never changed, so any thread may read it."""
+        self._where = where
+        self._report = report
+        self._open = open_board
+        self._read_only = read_only
+        self._inbox: SimpleQueue[tuple[str, tuple[str, ...]]] = SimpleQueue()
+        self._ended = False
+        self._tries = 0
+        self._session: Session | None = None
+        self._tasks: dict[str, Task] = {}
+        """The tasks as they were reported, by the spelling of their ids."""
+        self._cursor: Cursor | None = None
+        """How far the events were reported; None until the recent past was."""
+        self._holders: dict[str, Holder] = {}
+        self._stale: dict[str, Verdict] = {}
+        self._exits = ProcessExits(this_host(), reap_dead=True)
+        self._pauses: tuple[Pause, ...] | None = None
+        self._new_pauses: tuple[Pause, ...] | None = None
+        self._waiters: tuple[Waiter, ...] = ()
+        self._now = Sample(0, 0)
+        self._beats_at = self._oldest_at = 0.0
+        self._latest = 0
+        self._complete = False
+
+    # Called from any thread
+
+    def ask_since(self, names: Iterable[str]) -> None:
+        """Report when these tasks became available or ended."""
+        self._inbox.put(("since", tuple(names)))
+
+    def refresh(self) -> None:
+        """Look again now."""
+        self._inbox.put(("refresh", ()))
+
+    def open(self, *, read_only: bool = False) -> PostgresBoard:
+        """The board for another thread."""
+        return self._open(self._where, create=False, read_only=read_only or self._read_only)
+
+    def stop(self, wait: float = 0.0) -> bool:
+        """Stop, and wait so long for the end; False if the server has not answered by then."""
+        self._ended = True
+        self._inbox.put(("stop", ()))
+        if self.is_alive():
+            self.join(wait)
+        return not self.is_alive()
+
+    # The thread
+
+    def run(self) -> None:
+        """Follow the board until stopped."""
+        while not self._ended:
+            self._tries += 1
+            try:
+                self._follow()
+            except DibsError as error:
+                self._note_trouble(error)
+            except Exception as error:  # no reader may end the watch
+                self._note_trouble(StorageError(f"{self._where}: {error!r}"))
+            if self._session is not None:
+                self._session.close()
+                self._session = None
+            if not self._ended:
+                self._rest(_RETRY[min(self._tries, len(_RETRY) - 1)])
+
+    def _follow(self) -> None:
+        """Connect, and follow the board until that fails."""
+        self._busy(True)
+        session = self._session = Session(self._where, this_host(), read_only=True)
+        session.patience = 0
+        session.connect()
+        self._exits = ProcessExits(session.host, reap_dead=session.settings.reap_dead)
+        self._begin(session)
+        self._busy(False)
+        while not self._ended:
+            self._attend(session)
+            self._busy(True)
+            self._look(session)
+            self._tries = 0
+            self._busy(False)
+
+    def _begin(self, session: Session) -> None:
+        """Report the complete board, or what differs from what was reported before."""
+        log = PostgresLog(session)
+        self._now = session.now()
+        if self._cursor is None:
+            new, cursor = list[Event](), log.end()
+        else:
+            new, cursor = log.since(self._cursor)
+        self._look_for_pauses(session)
+        if not self._complete:
+            self._report_difference(session, self._listed(session, ended=False), ended=False)
+        more: dict[str, Any] = {"events": tuple(new)}
+        if self._cursor is None:
+            since = self._now.fs / SECOND - _HISTORY
+            more["rates"] = log.rates(since - _HISTORY, cursor, owners=True)
+            more["events"] = tuple(log.recent(since, _REPORTED, cursor))
+        self._complete = True
+        self._report_difference(session, self._listed(session), **more)
+        self._cursor = cursor
+
+    def _listed(self, session: Session, *, ended: bool = True) -> dict[str, Task]:
+        apart = "" if ended else f"AND state NOT IN {tuple(_APART)}"
+        rows = session.rows(f"SELECT eid, name FROM dibs.task WHERE name IS NOT NULL {apart}")
+        found = ((eid, names.read_any(name)) for eid, name in rows)
+        return {eid: task for eid, task in found if task is not None}
+
+    def _report_difference(
+        self, session: Session, now: Mapping[str, Task], *, ended: bool = True, **more: Any
+    ) -> None:
+        """Report what differs from what was reported; without `ended` only what is not over."""
+        before = self._tasks
+        came = {eid: task for eid, task in now.items() if before.get(eid) != task}
+        went = [eid for eid, task in before.items() if now.get(eid) != task]
+        if not ended:
+            went = [eid for eid in went if before[eid].state not in _APART]
+        self._report_names(session, came, went, ended=ended, **more)
+
+    def _report_names(
+        self,
+        session: Session,
+        came: Mapping[str, Task],
+        went: Iterable[str],
+        *,
+        ended: bool = True,
+        since: Mapping[str, int] | None = None,
+        **more: Any,
+    ) -> None:
+        """Report these names, in parts if they are many; the last part has everything else."""
+        eids = {task.name: eid for eid, task in came.items()}
+        gone = {self._tasks[eid].name: eid for eid in went}
+        each = parts(tuple(came.values()), tuple(self._tasks[eid] for eid in gone.values()))
+        for new, old, follows in each:
+            for task in old:
+                self._holders.pop(task.name, None)
+                self._stale.pop(task.name, None)
+                self._exits.forget(task.name)
+            holders = self._holders_of(session, [task.name for task in new if task.live])
+            asked = self._questions_of(session, [task for task in new if task.state == ASKED])
+            self._publish(
+                added=new,
+                removed=old,
+                holders=holders,
+                questions=asked,
+                since=since or {},
+                more=follows,
+                complete=self._complete and ended and not follows,
+                **({} if follows else more),
+            )
+            for task in old:
+                self._tasks.pop(gone[task.name], None)
+            self._tasks.update({eids[task.name]: task for task in new})
+
+    def _publish(self, **found: Any) -> None:
+        found["stale"] = self._new_verdicts()
+        for key in ("holders", "questions", "since", "stale"):
+            found[key] = MappingProxyType(dict(found.get(key, {})))
+        found.setdefault("complete", self._complete)
+        pauses, self._new_pauses = self._new_pauses, None
+        self._report(Delta(now=self._now, pauses=pauses, **found))
+
+    # One look
+
+    def _look(self, session: Session) -> None:
+        """Report what is new."""
+        assert self._cursor is not None
+        (old,) = self._cursor.position
+        boot = session.boottime()
+        rows = session.rows(_LOOK, (old, old))
+        self._now = session.sample(rows[0][1], boot)
+        events = tuple(event_of(row[2:]) for row in rows if row[2] is not None)
+        start = time.monotonic()
+        due = start - self._beats_at >= _BEATS
+        if due or any(not event.id for event in events):
+            self._look_for_pauses(session)
+        if events or self._new_pauses is not None:
+            self._report_events(session, events)
+        self._cursor = at_snapshot(rows[0][0])
+        if due:
+            self._beats_at = start
+            self._look_at_claims(session)
+            self._look_for_waiters(session)
+        if start - self._oldest_at >= _OLDEST_EVERY:
+            self._oldest_at = start
+            self._look_for_oldest(session)
+
+    def _report_events(self, session: Session, events: tuple[Event, ...]) -> None:
+        """Report events, and the last name that they gave to each id."""
+        last: dict[str, Event] = {}
+        for event in events:
+            if event.id and event.verb not in NOTHING_MOVED and (event.src or event.dst):
+                last[names.escape(event.id)] = event
+        came: dict[str, Task] = {}
+        went: list[str] = []
+        since: dict[str, int] = {}
+        for eid, event in last.items():
+            task, before = event.after, self._tasks.get(eid)
+            if task == before:
+                continue
+            if before is not None:
+                went.append(eid)
+            if task is not None:
+                came[eid] = task
+                if not task.live and len(last) < _FEW:
+                    since[task.name] = int(event.at * SECOND)
+        if any(event.verb == "prioritize" or event.reason == "of prioritize" for event in events):
+            since |= reading.since_of(session, list(since))
+        self._report_names(session, came, went, since=since, events=events)
+
+    def _look_for_pauses(self, session: Session) -> None:
+        pauses = pausing.in_force(session, self._now.fs)
+        if pauses != self._pauses:
+            self._pauses = self._new_pauses = pauses
+
+    # Claims
+
+    def _holders_of(self, session: Session, wanted: list[str]) -> dict[str, Holder]:
+        """The holders of these claims now."""
+        if not wanted:
+            return {}
+        return self._known(
+            session.rows(
+                f"SELECT {reading.HOLDER} FROM dibs.claim c WHERE c.name = ANY (%s)", (wanted,)
+            ),
+            {*wanted},
+        )
+
+    def _known(self, rows: Iterable[Any], live: Iterable[str]) -> dict[str, Holder]:
+        """The holders of these rows that are new, or have beaten or noted."""
+        assert self._session is not None
+        found: dict[str, Holder] = {}
+        for row in rows:
+            holder = reading.holder_of(self._session, tuple(row))
+            if holder is None or holder.task.name not in live:
+                continue
+            name = holder.task.name
+            if self._holders.get(name) != holder:
+                found[name] = self._holders[name] = holder
+                self._exits.note(name, holder.process)
+            self._latest = max(self._latest, holder.beat, holder.noted)
+        return found
+
+    def _look_at_claims(self, session: Session) -> None:
+        """Report the claims that have beaten or noted, and those that became stale."""
+        self._exits.look()
+        after = self._latest - _BACK
+        rows = session.rows(
+            f"SELECT {reading.HOLDER} FROM dibs.claim c WHERE c.beat > %s OR c.noted > %s",
+            (after, after),
+        )
+        live = {task.name for task in self._tasks.values() if task.live}
+        found = self._known(rows, live)
+        verdicts = self._new_verdicts(keep=False)
+        if found or verdicts:
+            self._publish(holders=found)
+
+    def _new_verdicts(self, *, keep: bool = True) -> dict[str, Verdict | None]:
+        """The verdicts on claims that have changed; with `keep` they count as reported."""
+        now = {
+            name: Verdict.DEAD if name in self._exits.ended else Verdict.EXPIRED
+            for name, holder in self._holders.items()
+            if name in self._exits.ended or holder.expired(self._now)
+        }
+        new: dict[str, Verdict | None] = {
+            name: verdict for name, verdict in now.items() if self._stale.get(name) != verdict
+        }
+        new |= {name: None for name in self._stale if name not in now}
+        if keep:
+            self._stale = now
+        return new
+
+    def _questions_of(self, session: Session, tasks: list[Task]) -> dict[str, Question]:
+        """What asked tasks wait with; a person reads only a few."""
+        found = {}
+        for task in tasks[:_FEW]:
+            rows = session.rows(
+                "SELECT data FROM dibs.question WHERE eid = %s AND fence = %s AND answer = 0",
+                (names.escape(task.id), task.fence),
+            )
+            if rows:
+                found[task.name] = decode_question(task.fence, rows[0][0])[0]
+        return found
+
+    def _look_for_waiters(self, session: Session) -> None:
+        found = reading.waiters(session, self._now.fs)
+        if found != self._waiters:
+            self._publish(waiters=found)
+            self._waiters = found
+
+    def _look_for_oldest(self, session: Session) -> None:
+        rows = session.rows(
+            "SELECT name, since FROM dibs.task WHERE state = 'available' ORDER BY since LIMIT %s",
+            (_OLDEST,),
+        )
+        if rows:
+            self._publish(since=dict(rows))
+
+    # Health and requests
+
+    def _attend(self, session: Session) -> None:
+        """Handle requests until the next look is due."""
+        until = time.monotonic() + EVERY
+        while not self._ended:
+            try:
+                what, wanted = self._inbox.get(timeout=max(0.0, until - time.monotonic()))
+            except Empty:
+                return
+            if what == "refresh":
+                self._beats_at = 0.0
+                return
+            if what == "since":
+                self._busy(True)
+                self._publish(since=reading.since_of(session, wanted))
+                self._busy(False)
+
+    def _busy(self, busy: bool) -> None:
+        """Note that the server is asked, or that it has answered and the board was seen."""
+        now = time.monotonic()
+        if busy:
+            self.health = self.health._replace(busy=now)
+            return
+        session = self._session
+        traits = ()
+        if session is not None:
+            pooled = ("behind a pooler",) if session.server.pooled else ()
+            traits = (session.server.durability, *pooled)
+        self._set_health(Health(fresh=now, live=True, every=_BEATS, traits=traits))
+
+    def _note_trouble(self, error: DibsError) -> None:
+        trouble = next(
+            (each for kind, each in _TROUBLES if isinstance(error, kind)), Trouble.FAILED
+        )
+        found = self.health._replace(busy=0.0, live=False, trouble=trouble, cause=str(error))
+        with suppress(Exception):  # a reader that fails must not hide why
+            self._set_health(found)
+
+    def _set_health(self, health: Health) -> None:
+        """Replace the health; if more than its times has changed, report an empty delta."""
+        changed = health.kind != self.health.kind
+        self.health = health
+        if changed:
+            self._report(Delta(complete=self._complete))
+
+    def _rest(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        with suppress(Empty):
+            while not self._ended:
+                what, _ = self._inbox.get(timeout=max(0.0, until - time.monotonic()))
+                if what == "refresh":
+                    return
