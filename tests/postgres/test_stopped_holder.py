@@ -39,8 +39,8 @@ def test_every_act_of_a_stopped_holder_is_refused_after_a_takeover(place: Site) 
     assert taken.done(b"mine").fence == 2
     (task,) = board.find("build")
     assert board.result(task) == b"mine"
-    verbs = [event.verb for event in board.log.of("build")]
-    assert verbs == ["add", "claim", "reap", *[v for v in verbs if v == "due"], "claim", "done"]
+    moved = [event.verb for event in board.log.of("build") if event.dst]
+    assert [verb for verb in moved if verb != "due"] == ["add", "claim", "reap", "claim", "done"]
     assert place.contradictions() == []
 
 
