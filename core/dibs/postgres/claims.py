@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ from dibs.model.task import ASKED, DONE, HELD, Task
 from dibs.postgres import pausing, questions, reading, steps
 from dibs.postgres.log import PostgresLog
 from dibs.postgres.outputs import OutputRows
-from dibs.postgres.sessions import AGAIN
+from dibs.postgres.sessions import AGAIN, PATIENCE
 from dibs.postgres.texts import packed
 
 if TYPE_CHECKING:
@@ -122,6 +123,7 @@ class PostgresClaim:
             "SELECT dibs.beat(%s, %s, %s, %b, %s)",
             (self._eid, self.task.name, ttl, data, said),
             f"{self.name}: the heartbeat",
+            until if self.deadline else min(until, start + PATIENCE),
         )
         if not beaten:
             raise self._lost()
@@ -319,14 +321,18 @@ def take(
     texts = verb, packed(terms.owner), packed(terms.metadata)
     for _ in range(_LOOKS):
         start = session.boottime()
-        outcome, name = session.step(
-            _TAKE,
-            (
-                *(task.name if task is not None else None, claim, encode(record), terms.ttl),
-                *(terms.process is not None, *texts, lock, known, AGAIN),
-            ),
-            f"the {verb} of {claim}",
-        )
+        try:
+            outcome, name = session.step(
+                _TAKE,
+                (
+                    *(task.name if task is not None else None, claim, encode(record), terms.ttl),
+                    *(terms.process is not None, *texts, lock, known, AGAIN),
+                ),
+                f"the {verb} of {claim}",
+            )
+        except (KeyboardInterrupt, SystemExit):  # else it stays claimed without a worker
+            _give_back(session, claim)
+            raise
         if outcome != "paused":
             break
         paused, known = pausing.look(session, lock=lock)
@@ -341,6 +347,17 @@ def take(
     if session.boottime() >= deadline:
         raise Uncertain(f"{taken.stem}: the answer took longer than its lease; stop")
     return PostgresClaim(session, taken, record, deadline)
+
+
+def _give_back(session: Session, claim: str) -> None:
+    """Release a claim whose maker was interrupted before it learned its name."""
+    with suppress(DibsError):
+        rows = session.rows(
+            "SELECT name FROM dibs.claim WHERE strpos(name, %s) > 0", (f".{claim}.",)
+        )
+        for task in reading.tasks_of(name for (name,) in rows):
+            dst = steps.requeued_name(task, task.attempts)
+            steps.move(session, task, dst, "release", task.owner, "interrupted")
 
 
 def attach(session: Session, text: str) -> PostgresClaim:

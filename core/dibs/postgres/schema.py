@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from dibs.model.errors import BoardMissing, StorageError
@@ -55,31 +57,24 @@ def _format(conn: psycopg.Connection[Row]) -> str | None:
     return str(found[0][0]) if found else ""
 
 
-class _alone:
+@contextmanager
+def _alone(where: str) -> Iterator[psycopg.Connection[Row]]:
     """A connection with one transaction that excludes every other migration."""
-
-    def __init__(self, where: str) -> None:
-        self._where = where
-
-    def __enter__(self) -> psycopg.Connection[Row]:
-        try:
-            self._conn = connected(self._where)
-        except Unreachable as error:
-            raise StorageError(
-                f"{shown(self._where)}: {error}: start the server, or check the address"
-            ) from None
-        self._conn.autocommit = False
-        self._conn.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-        return self._conn
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        try:
-            if error is None:
-                self._conn.commit()
-        finally:
-            self._conn.close()
-        if error is not None and isinstance(error, driver().Error):
-            raise StorageError(
-                f"{shown(self._where)}: {hidden(str(error), self._where)}: "
-                "connect as a role that may make tables here"
-            ) from None
+    try:
+        conn = connected(where)
+    except Unreachable as error:
+        raise StorageError(
+            f"{shown(where)}: {error}: start the server, or check the address"
+        ) from None
+    conn.autocommit = False
+    try:
+        conn.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+        yield conn
+        conn.commit()
+    except driver().Error as error:
+        raise StorageError(
+            f"{shown(where)}: {hidden(str(error), where)}: "
+            "connect as a role that may make tables here"
+        ) from None
+    finally:
+        conn.close()

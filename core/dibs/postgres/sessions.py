@@ -101,13 +101,14 @@ class Session:
         """The only row of such a statement."""
         return self.rows(sql, params)[0]
 
-    def step(self, sql: str, params: Sequence[object], what: str) -> Row:
+    def step(self, sql: str, params: Sequence[object], what: str, until: int = 0) -> Row:
         """The row of one step; `Uncertain` if the answer was lost for good.
 
-        The step must find out by itself that it was done before: it is made again after a cut.
+        The step must find out by itself that it was done before: it is made again after a cut,
+        until that time on the boot-time clock.
         """
         self.refuse_read_only()
-        return self._call(sql, params, step=what)[0]
+        return self._call(sql, params, step=what, until=until)[0]
 
     def refuse_read_only(self) -> None:
         """Raise if this board was opened read-only."""
@@ -136,7 +137,10 @@ class Session:
     def connect(self) -> None:
         """Connect now, and refuse what is no board of this format."""
         with self._lock:
-            self._connection()
+            try:
+                self._connection()
+            except Unreachable as error:
+                raise self._given_up(error, "") from None
 
     def close(self) -> None:
         """Close the connection; the next call opens another."""
@@ -145,45 +149,40 @@ class Session:
                 self._conn.close()
             self._conn = None
 
-    def _call(self, sql: str, params: Sequence[object], step: str) -> list[Row]:
-        until = self.boottime() + self.patience
+    def _call(self, sql: str, params: Sequence[object], step: str, until: int = 0) -> list[Row]:
+        until = until or self.boottime() + self.patience
         sent = False
-        given = [False if param is AGAIN else param for param in params]
-        with self._lock:
-            while True:
-                again: Exception
-                try:
+        while True:
+            again: Exception
+            given = [sent if param is AGAIN else param for param in params]
+            try:
+                with self._lock:
                     conn = self._connection()
-                except Unreachable as error:
-                    again = error
-                else:
-                    try:
-                        sent = True
-                        return conn.execute(sql, given).fetchall()
-                    except self._psycopg.Error as error:
-                        self._refuse(error)
-                        again = error
-                        given = [True if param is AGAIN else param for param in params]
-                if self.boottime() >= until:
-                    raise self._given_up(again, step if sent else "") from again
-                self.sleep(_PAUSE)
+                    sent = True
+                    return conn.execute(sql, given).fetchall()
+            except Unreachable as error:
+                again = error
+            except self._psycopg.Error as error:
+                self._refuse(error)
+                again = error
+            if self.boottime() >= until:
+                raise self._given_up(again, step if sent else "") from again
+            self.sleep(_PAUSE)
 
     def _refuse(self, error: psycopg.Error) -> None:
         """Raise what another try would only repeat; else drop the connection."""
         state = error.sqlstate or ""
         if state in _CONFLICT:
             return
-        if state[:2] not in _CUT and not isinstance(
-            error, (self._psycopg.OperationalError, self._psycopg.InterfaceError)
-        ):
-            raise self._error(error) from error
-        if state[:2] == "53":
+        kinds = (self._psycopg.OperationalError, self._psycopg.InterfaceError)
+        moved = state == _STANDBY and "," in self.where  # it was the primary before
+        if not moved and (state[:2] == "53" or not isinstance(error, kinds)):
             raise self._error(error) from error
         self.close()
 
     def _error(self, error: psycopg.Error) -> StorageError:
         text, state = hidden(str(error), self.where), error.sqlstate or ""
-        if state in ("42501", "25006"):
+        if state in ("42501", _STANDBY):
             return ReadOnly(f"{self.label}: {text}: connect as a role that may do this")
         if state in ("3F000", "42P01", "42883"):
             return NotABoard(
@@ -248,7 +247,8 @@ class Unreachable(Exception):
 
 _CONFLICT = ("40001", "40P01")
 """A conflict of two steps, of which the server has undone this one."""
-_CUT = ("08", "57", "53")
+_STANDBY = "25006"
+"""The server takes no changes."""
 
 
 def driver() -> ModuleType:
