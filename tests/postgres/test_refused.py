@@ -103,7 +103,15 @@ def test_two_that_make_a_board_at_once_make_one(server: Server) -> None:
 
 
 def test_a_missing_package_is_named_with_what_installs_it(command: Command) -> None:
-    code = "import sys; sys.modules['psycopg'] = None; from dibs.cli import main; sys.exit(main())"
+    code = """
+import ctypes, sys
+from dibs.cli import main
+
+def missing(*given): raise OSError("not there")
+
+ctypes.CDLL = missing
+sys.exit(main())
+"""
     done = subprocess.run(
         [sys.executable, "-c", code, "-d", command.where, "ls"],
         env=command.env,

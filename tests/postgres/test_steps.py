@@ -13,7 +13,8 @@ import pytest
 import dibs
 from dibs.postgres import claims as making
 from dibs.postgres.engine import PostgresBoard
-from dibs.postgres.sessions import AGAIN, Row, Session
+from dibs.postgres.libpq import Row
+from dibs.postgres.sessions import AGAIN, Session
 from tests.core.tools import in_child
 from tests.patience import PATIENCE
 from tests.postgres.server import Place

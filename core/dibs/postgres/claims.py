@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 MARGIN = 0.8
 """The part of a ttl after which an owner that could not beat must have stopped."""
 _LOOKS = 5
-_TAKE = "SELECT * FROM dibs.take(%s, %s, %b, %s, %s, %s, %s, %s, %s, %s, %s)"
+_MADE = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 7305801))"
+"""Waits until a step that makes a claim has ended."""
+_TAKE = "SELECT * FROM dibs.take(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 
 
 class PostgresClaim:
@@ -120,7 +122,7 @@ class PostgresClaim:
         data = encode(record) if record is not self.record else None
         said = None if note is None else packed(note)
         (beaten,) = session.step(
-            "SELECT dibs.beat(%s, %s, %s, %b, %s)",
+            "SELECT dibs.beat(%s, %s, %s, %s, %s)",
             (self._eid, self.task.name, ttl, data, said),
             f"{self.name}: the heartbeat",
             until if self.deadline else min(until, start + PATIENCE),
@@ -352,6 +354,7 @@ def take(
 def _give_back(session: Session, claim: str) -> None:
     """Release a claim whose maker was interrupted before it learned its name."""
     with suppress(DibsError):
+        session.rows(_MADE, (claim,))  # the server may be at it
         rows = session.rows(
             "SELECT name FROM dibs.claim WHERE strpos(name, %s) > 0", (f".{claim}.",)
         )

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from dibs.model.errors import BoardMissing, StorageError
 from dibs.model.settings import DEFAULT_TOML
 from dibs.postgres.addresses import hidden, shown
-from dibs.postgres.sessions import FORMAT, Row, Unreachable, check_format, connected, driver
+from dibs.postgres.libpq import Connection, ServerError
+from dibs.postgres.sessions import FORMAT, Unreachable, check_format, connected
 from dibs.shipped import text
-
-if TYPE_CHECKING:
-    import psycopg
 
 _LOCK = 7305800
 """The advisory lock of everyone who makes or migrates the tables of this database."""
@@ -26,8 +23,8 @@ def initialize(where: str, settings: bytes = DEFAULT_TOML) -> None:
         if found is not None:
             check_format(found, shown(where))
             return
-        conn.execute(text("postgres/schema.sql"))
-        conn.execute(text("postgres/functions.sql"))
+        conn.script(text("postgres/schema.sql"))
+        conn.script(text("postgres/functions.sql"))
         rows = {"format": str(FORMAT), "settings": settings.decode(), "epoch": "0"}
         for key, value in rows.items():
             conn.execute("INSERT INTO dibs.meta VALUES (%s, %s)", (key, value))
@@ -44,21 +41,21 @@ def upgrade(where: str) -> bool:
         if found.isdigit() and int(found) >= FORMAT:
             check_format(found, shown(where))
             return False
-        conn.execute(text("postgres/functions.sql"))
+        conn.script(text("postgres/functions.sql"))
         conn.execute("UPDATE dibs.meta SET value = %s WHERE key = 'format'", (str(FORMAT),))
     return True
 
 
-def _format(conn: psycopg.Connection[Row]) -> str | None:
+def _format(conn: Connection) -> str | None:
     """The format of the tables here; None if there are none."""
-    if conn.execute("SELECT to_regclass('dibs.meta')").fetchall()[0][0] is None:
+    if conn.execute("SELECT to_regclass('dibs.meta')")[0][0] is None:
         return None
-    found = conn.execute("SELECT value FROM dibs.meta WHERE key = 'format'").fetchall()
+    found = conn.execute("SELECT value FROM dibs.meta WHERE key = 'format'")
     return str(found[0][0]) if found else ""
 
 
 @contextmanager
-def _alone(where: str) -> Iterator[psycopg.Connection[Row]]:
+def _alone(where: str) -> Iterator[Connection]:
     """A connection with one transaction that excludes every other migration."""
     try:
         conn = connected(where)
@@ -66,15 +63,15 @@ def _alone(where: str) -> Iterator[psycopg.Connection[Row]]:
         raise StorageError(
             f"{shown(where)}: {error}: start the server, or check the address"
         ) from None
-    conn.autocommit = False
     try:
+        conn.execute("BEGIN")
         conn.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         yield conn
-        conn.commit()
-    except driver().Error as error:
+        conn.execute("COMMIT")
+    except ServerError as error:
         raise StorageError(
             f"{shown(where)}: {hidden(str(error), where)}: "
             "connect as a role that may make tables here"
         ) from None
     finally:
-        conn.close()
+        conn.finish()
