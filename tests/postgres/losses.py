@@ -22,7 +22,7 @@ from dibs import board as protocols
 from dibs.model.settings import Settings
 from dibs.protocols import Claim, OutputKeeper, Presence, Retry
 from tests.filesystems.remote import await_
-from tests.postgres.boards import Site, site
+from tests.postgres.boards import Site, new_site
 from tests.postgres.cluster import Server, server
 from tests.postgres.proxy import Loss, Proxy
 
@@ -261,7 +261,7 @@ class Stage:
     def __init__(
         self, there: Server, proxy: Proxy, prepare: Callable[[Site], object] = lambda place: None
     ) -> None:
-        self._place = site(there, Settings(retry=(60,)))
+        self._place = new_site(there, Settings(retry=(60,)))
         self._proxy = proxy
         prepare(self._place)
 

@@ -108,26 +108,24 @@ def told(board: dibs.Board, text: str) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_a_database_treats_a_text_as_a_directory_does(
-    place: Site, scratch: Path, text: str
-) -> None:
+def test_a_database_treats_a_text_as_a_directory_does(site: Site, scratch: Path, text: str) -> None:
     settle(scratch / "board")
-    before = tables(place)
-    assert told(place.board, text) == told(dibs.open(scratch / "board"), text)
-    assert tables(place) == before
-    assert place.contradictions() == []
+    before = tables(site)
+    assert told(site.board, text) == told(dibs.open(scratch / "board"), text)
+    assert tables(site) == before
+    assert site.contradictions() == []
 
 
-def tables(place: Site) -> list[object]:
+def tables(site: Site) -> list[object]:
     """Everything that is defined in the database."""
-    return place.sql(
+    return site.sql(
         "SELECT relname, relkind::text FROM pg_class"
         " WHERE relnamespace = 'dibs'::regnamespace ORDER BY relname"
     )
 
 
-def test_payloads_and_results_keep_every_byte(place: Site) -> None:
-    board, data = place.board, bytes(range(256)) * 300
+def test_payloads_and_results_keep_every_byte(site: Site) -> None:
+    board, data = site.board, bytes(range(256)) * 300
     board.add("build", data)
     claim = board.claim("build")
     assert claim is not None

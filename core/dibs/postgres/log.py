@@ -15,7 +15,8 @@ from dibs.model.sample import SECOND
 from dibs.postgres.texts import packed, unpacked
 
 if TYPE_CHECKING:
-    from dibs.postgres.sessions import Row, Session
+    from dibs.postgres.libpq import Row
+    from dibs.postgres.sessions import Session
 
 REASON_CHARS = 4096
 PAGE = 2000
