@@ -108,10 +108,10 @@ def told(board: dibs.Board, text: str) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_a_database_treats_a_text_as_a_directory_does(site: Site, scratch: Path, text: str) -> None:
-    settle(scratch / "board")
+def test_a_database_treats_a_text_as_a_directory_does(site: Site, tmp_path: Path, text: str) -> None:
+    settle(tmp_path / "board")
     before = tables(site)
-    assert told(site.board, text) == told(dibs.open(scratch / "board"), text)
+    assert told(site.board, text) == told(dibs.open(tmp_path / "board"), text)
     assert tables(site) == before
     assert site.contradictions() == []
 

@@ -30,8 +30,18 @@ VERBS = (
     ("status", "door"),
     ("reap",),
     ("run", "--", "true"),
-    ("watch", "--json"),
+    ("watch",),
 )
+
+
+NO_LIBRARY = """
+import ctypes
+
+def missing(*given): raise OSError("not there")
+
+ctypes.CDLL = missing
+"""
+"""Done at the start of each Python: no library can be loaded."""
 
 
 class Trouble(NamedTuple):
@@ -113,7 +123,7 @@ def test_a_client_that_was_connected_notices_a_newer_schema(shared_server: Serve
 
 
 def test_a_missing_extra_is_named(site: Site, tmp_path: Path) -> None:
-    (tmp_path / "psycopg.py").write_text("raise ImportError('not installed')\n")
+    (tmp_path / "sitecustomize.py").write_text(NO_LIBRARY)
     env = os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{CORE}"}
     for argv in VERBS:
         command = [sys.executable, "-m", "dibs", "-d", site.where, *argv]

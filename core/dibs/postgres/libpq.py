@@ -117,12 +117,12 @@ class Connection:
         self.finish: Callable[[], object] = weakref.finalize(
             self, _finish, lib, self._conn, self._pid
         )
+        lib.PQsetNoticeProcessor(self._conn, _silent, None)
         try:
             self._connect(time.monotonic() + seconds)
         except BaseException:
             self.finish()
             raise
-        lib.PQsetNoticeProcessor(self._conn, _silent, None)
 
     @property
     def backend(self) -> int:
