@@ -321,8 +321,9 @@ def shape(value: object) -> object:
         return [shape(each) for each in value]
     if isinstance(value, bytes | int | None):
         return value
-    name = getattr(value, "name", None)
-    return (type(value).__name__, shape(name) if isinstance(name, str) else "")
+    if (record := getattr(value, "record", None)) is not None:
+        return ("claim", shape(record.owner), shape(getattr(value, "name", "")))
+    return type(value).__name__
 
 
 _PICTURE = {
