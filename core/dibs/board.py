@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from typing import IO, TYPE_CHECKING, Protocol, TypeVar, overload
 
-from dibs.model.errors import BadName
+from dibs.model.errors import BadName, NotInstalled
 from dibs.model.names import match_scheme
 
 if TYPE_CHECKING:
@@ -910,12 +910,20 @@ def engine_of(where: str | os.PathLike[str]) -> Engine:
         return FilesEngine()
     found = scheme[1].lower()
     if found in DATABASE:
-        from dibs.postgres.engine import PostgresEngine
-
-        return PostgresEngine()
+        return _database_engine()
     if found in _LATER:
         raise BadName(f"{found}:// boards are not part of this version of dibs: {FORMS}")
     raise BadName(f"there are no {found}:// boards: {FORMS}")
+
+
+def _database_engine() -> Engine:
+    try:
+        from dibs.postgres.engine import PostgresEngine
+    except ModuleNotFoundError:  # dibs is one file
+        raise NotInstalled(
+            "dibs as one file cannot use boards in PostgreSQL: `pip install 'dibs[postgres]'`"
+        ) from None
+    return PostgresEngine()
 
 
 def locate(where: str | os.PathLike[str]) -> Location:

@@ -179,10 +179,11 @@ def upgrade(voice: Voice, args: argparse.Namespace) -> int:
     from dibs.board import locate, upgrade
     from dibs.model.settings import FORMAT
 
-    path = place(args)
-    status = "upgraded" if upgrade(path) else "current"
+    location = locate(place(args))
+    status = "upgraded" if upgrade(location.where) else "current"
     board_of(args)
-    label = locate(path).label
-    words = f"{label} {'now' if status == 'upgraded' else 'already'} has format {FORMAT}"
-    voice.result(words, {"status": status, "board": label, "format": FORMAT})
+    version: dict[str, object] = {"format": FORMAT} if location.folder else {}
+    newest = f"format {FORMAT}" if version else "the newest format"
+    words = f"{location.label} {'now' if status == 'upgraded' else 'already'} has {newest}"
+    voice.result(words, {"status": status, "board": location.label, **version})
     return 0

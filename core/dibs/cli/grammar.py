@@ -99,7 +99,7 @@ VERBS = {
     ),
     "status": Verb("lock", "look:status", "name", "show who holds a lock"),
     "ls": Verb("look", "look:ls", "filters state mine ofowner", "list tasks and locks"),
-    "show": Verb("look", "look:show", "id", "show one task or lock with its history"),
+    "show": Verb("look", "look:show", "id payload", "show one task or lock with its history"),
     "logs": Verb(
         "look", "said:logs", "id attempt followout", "show what the command of `dibs run` printed"
     ),
@@ -601,6 +601,9 @@ OPTIONS: dict[str, Add] = {
         type=_seconds,
         required=True,
         help="minimum time since a task was done, such as 7d (required)",
+    ),
+    "payload": lambda p: p.add_argument(
+        "--payload", action="store_true", help="print the payload, and nothing else"
     ),
     "prometheus": lambda p: p.add_argument(
         "--prometheus", action="store_true", help="print Prometheus metrics"

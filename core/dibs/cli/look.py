@@ -171,12 +171,25 @@ def show(voice: Voice, args: argparse.Namespace) -> int:
     found = board.find(args.id)
     if not found:
         raise UnknownId(board.why_missing(args.id))
+    if args.payload:
+        return _payload(voice, board, found)
     for task, entry in zip(found, board.entries_of(found), strict=True):
         history = board.log.of(task.id, _HISTORY + 1)
         fields = fields_of(entry, board.settings.max_attempts)
         _complete(voice, board, task, fields, history[-_HISTORY:])
     if len(history) > _HISTORY:
         voice.words(f"older events are not shown: `dibs log {shlex.quote(args.id)}` shows all")
+    return 0
+
+
+def _payload(voice: Voice, board: Board, found: tuple[Task, ...]) -> int:
+    """Print the payload of a task as it is."""
+    if voice.json:
+        raise BadName("--payload prints the payload itself: leave --json out")
+    if len(found) > 1:
+        raise BadName(f"{found[0].id!a} has several names: `dibs show` lists them")
+    sys.stdout.flush()
+    sys.stdout.buffer.write(board.payload(found[0], 1 << 30))
     return 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from shlex import quote
 
 from dibs.model.errors import (
     Asked,
@@ -252,6 +251,8 @@ def nothing_named() -> BadName:
 
 def not_one_claim(owner: str, count: int) -> BadName:
     """The error for an owner that resumes its only claim, and has none or several."""
+    from shlex import quote
+
     return BadName(
         f"{owner!a} holds {count} claims here, not exactly one: give an id; "
         f"`dibs ls {quote(f'owner={owner}')}` lists them"

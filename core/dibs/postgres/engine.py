@@ -6,38 +6,22 @@ import os
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import IO, TYPE_CHECKING, TypeVar
 
-from dibs import proofs
-from dibs import waiting as waits
 from dibs.blocks import Blocks
 from dibs.host import Host, Terms, this_host
-from dibs.model import lists, refusals, undoing
 from dibs.model.capabilities import Capability
-from dibs.model.delays import is_due
 from dibs.model.errors import BadName, BoardMissing
-from dibs.model.events import ON_BOARD
-from dibs.model.evidence import Verdict
+from dibs.model.lazy import LazyModule
 from dibs.model.sample import SECOND
 from dibs.model.settings import Settings, check_wait
 from dibs.model.task import ASKED, LATER, WAITING, Task
-from dibs.postgres import (
-    acts,
-    checkup,
-    claims,
-    locks,
-    outputs,
-    pausing,
-    producing,
-    questions,
-    reading,
-    reaping,
-    schema,
-    waiting,
-)
+from dibs.postgres import claims
 from dibs.postgres.addresses import location_of
-from dibs.postgres.log import PostgresLog
 from dibs.postgres.sessions import Session
 
 if TYPE_CHECKING:
+    from dibs import proofs
+    from dibs import waiting as waits
+    from dibs.model import delays, events, lists, refusals, undoing
     from dibs.model.answers import Finding, LockStatus, Reaped, Resolved
     from dibs.model.delta import Delta
     from dibs.model.entries import Entry
@@ -55,12 +39,59 @@ if TYPE_CHECKING:
     from dibs.model.snapshot import Snapshot
     from dibs.model.undoing import LastActs
     from dibs.model.waiters import Waiter
+    from dibs.postgres import (
+        acts,
+        checkup,
+        locks,
+        outputs,
+        pausing,
+        producing,
+        questions,
+        reading,
+        reaping,
+        schema,
+        waiting,
+    )
     from dibs.postgres.claims import PostgresClaim
+    from dibs.postgres.log import PostgresLog
     from dibs.postgres.waiting import PostgresPresence, PostgresRetry
     from dibs.postgres.watch import PostgresWatch
     from dibs.waiting import Waits
+else:
+    acts, checkup, locks, outputs, pausing, producing, questions, reading, reaping = map(
+        LazyModule,
+        (
+            "dibs.postgres.acts",
+            "dibs.postgres.checkup",
+            "dibs.postgres.locks",
+            "dibs.postgres.outputs",
+            "dibs.postgres.pausing",
+            "dibs.postgres.producing",
+            "dibs.postgres.questions",
+            "dibs.postgres.reading",
+            "dibs.postgres.reaping",
+        ),
+    )
+    schema, waiting, waits, proofs, delays, events, lists, refusals, undoing = map(
+        LazyModule,
+        (
+            "dibs.postgres.schema",
+            "dibs.postgres.waiting",
+            "dibs.waiting",
+            "dibs.proofs",
+            "dibs.model.delays",
+            "dibs.model.events",
+            "dibs.model.lists",
+            "dibs.model.refusals",
+            "dibs.model.undoing",
+        ),
+    )
 
 Found = TypeVar("Found")
+_STALE = """
+SELECT 1 FROM dibs.claim c WHERE c.process OR c.beat + c.ttl * 1e9 < dibs.clock() LIMIT 1
+"""
+"""Whether there is a claim that a worker may have to reap first."""
 
 
 def open_database(
@@ -148,6 +179,8 @@ class PostgresBoard(Blocks):
 
     @property
     def log(self) -> PostgresLog:
+        from dibs.postgres.log import PostgresLog
+
         return PostgresLog(self._session)
 
     def require_mounted(self) -> None:
@@ -294,7 +327,7 @@ class PostgresBoard(Blocks):
         return undoing.undo_steps(self.log, ident)
 
     def not_undoable(self, event: Event, now: Iterable[Task] | None = None) -> str:
-        if event.verb in ON_BOARD:
+        if event.verb in events.ON_BOARD:
             return pausing.why_not_undoable(self._session, event)
         return undoing.not_undoable(event, self.find(event.id) if now is None else now)
 
@@ -385,6 +418,8 @@ class PostgresBoard(Blocks):
         found = reading.holder(session, task)
         if found is None:
             raise reading.changed(session, task.name, task.id, "there is no evidence to show")
+        from dibs.model.evidence import Verdict
+
         gone = session.host.gone(found.process) if found.process is not None else None
         verdict = Verdict.EXPIRED if found.expired(now) else Verdict.ALIVE
         verdict = Verdict.DEAD if gone else verdict
@@ -470,7 +505,7 @@ class PostgresBoard(Blocks):
             if not task.live and task.state not in WAITING:
                 raise refusals.has_ended(ident, found)
             now = session.now()
-            if task.state == LATER and not is_due(task, now.fs):
+            if task.state == LATER and not delays.is_due(task, now.fs):
                 raise refusals.starts_later(task, (task.not_before * SECOND - now.fs) / SECOND)
             if task.live:
                 holder = reading.holder(session, task)
@@ -488,7 +523,7 @@ class PostgresBoard(Blocks):
         """Reap now and then while claiming: an expired claim can be claimed like any task."""
         session = self._session
         start = session.boottime()
-        reaped = reaping.sweep(session)
+        reaped = bool(session.rows(_STALE)) and reaping.sweep(session)
         spent = session.boottime() - start
         self._swept = start + max(int(session.settings.ttl / 4 * SECOND), 20 * spent)
         return reaped

@@ -15,16 +15,15 @@ from dibs.model.events import PAUSE, UNPAUSE, spoken
 from dibs.model.names import PAUSED
 from dibs.model.pauses import (
     Pause,
-    check_name,
     check_terms,
     decode_pause,
     encode_pause,
     is_pause_name,
-    not_undoable,
     pause_of_text,
     paused_error,
     stopping,
 )
+from dibs.model.pausing import check_name, not_undoable
 from dibs.model.sample import SECOND
 from dibs.postgres.log import REASON_CHARS
 from dibs.postgres.texts import packed
