@@ -121,7 +121,8 @@ BEGIN
   PERFORM dibs.durable();
   PERFORM pg_advisory_xact_lock(hashtextextended(p_claim, 7305801));
   IF p_again THEN
-    SELECT c.name INTO taken FROM dibs.claim c WHERE strpos(c.name, '.' || p_claim || '.') > 0;
+    SELECT x.name INTO taken FROM dibs.task x
+      WHERE x.claim = p_claim AND x.state IN ('claimed', 'held');
     IF FOUND THEN
       outcome := 'taken';
       RETURN;

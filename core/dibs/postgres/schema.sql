@@ -24,6 +24,8 @@ CREATE TABLE dibs.task (
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
 CREATE INDEX task_queue ON dibs.task (priority DESC, eid) WHERE state = 'available';
 CREATE INDEX task_later ON dibs.task (not_before) WHERE state = 'later';
+-- A nonce claims once: a request that reaches the server after its client has asked again fails.
+CREATE UNIQUE INDEX task_claim ON dibs.task (claim) WHERE state IN ('claimed', 'held');
 
 CREATE TABLE dibs.payload (eid text COLLATE "C" PRIMARY KEY, data bytea NOT NULL);
 
