@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dibs.model.delays import is_due
 from dibs.model.metadata import value_of
 from dibs.model.task import DEFAULT_PRIORITY
 from dibs_tui.model.metadata_text import metadata_text
@@ -26,6 +27,8 @@ META = "meta."
 TRACK = "─"
 """The part of a lease bar that has run out."""
 _FULL, _HALF = "━", "╸"
+_FIRST = "9876543210"
+"""What sorts each priority before any lower one."""
 _NEVER = 1 << 63
 _NONE = "—"
 _SHARE = 4
@@ -51,7 +54,7 @@ class Column(NamedTuple):
     """Its share of the room that is left."""
     right: bool = False
     moving: str = ""
-    """Which values change without an event: none (empty), those of `live` tasks, or `all`."""
+    """Whose values change without an event: none (empty), `live` or `later` tasks, or `all`."""
     falls: bool = False
     """Sorting by it puts the highest value first: the oldest, the most urgent."""
     middle: bool = False
@@ -250,8 +253,8 @@ def _by(line: TaskLine) -> str:
 # By what the tables are sorted
 
 
-def _state_order(model: KnownBoard, task: Task) -> tuple[int, int]:
-    """The most urgent state first; in it the most overdue, or what has taken longest."""
+def _state_order(model: KnownBoard, task: Task) -> tuple[int, int | str]:
+    """The most urgent state first; in it the most overdue, what has taken longest, or the next."""
     state = model.state_of(task)
     if state == "claimed" and model.is_late(task.name):
         return URGENCY["late"], _ends(model, task)
@@ -260,7 +263,7 @@ def _state_order(model: KnownBoard, task: Task) -> tuple[int, int]:
     if task.live:
         return URGENCY["claimed"], _since(model, task)
     if state in ("available", "later"):
-        return URGENCY[state], -task.priority
+        return URGENCY[state], _claim_order(task)
     return URGENCY[state], 0
 
 
@@ -279,9 +282,15 @@ def _newest(model: KnownBoard, task: Task) -> int:
     return -model.since.get(task.name, 0)
 
 
-def _urgency(model: KnownBoard, task: Task) -> int:
-    """The most urgent first; later tasks come after all available ones."""
-    return -task.priority + 10 * bool(task.not_before)
+def _urgency(model: KnownBoard, task: Task) -> str:
+    """Who is claimed next comes first; later tasks that are not due come after all others."""
+    waits = bool(task.not_before) and not is_due(task, model.now.fs)
+    return ("1" if waits else "0") + _claim_order(task)
+
+
+def _claim_order(task: Task) -> str:
+    """The order in which workers claim: by priority, then by name and not naturally by id."""
+    return _FIRST[task.priority] + task.name
 
 
 def _beat(model: KnownBoard, task: Task) -> int:
@@ -365,7 +374,7 @@ COLUMNS = {
     "priority": Column(
         "pri", 3, 4, lambda line: str(line.entry.priority), _urgency,
         lambda line: "text" if line.entry.priority > DEFAULT_PRIORITY else "muted",
-        right=True, falls=True,
+        right=True, falls=True, moving="later",
     ),
     "waiting": Column(
         "waiting", 8, 2, _waiting, _waits_since, _waiting_ink, right=True, falls=True, moving="all"
