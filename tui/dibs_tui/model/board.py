@@ -22,7 +22,7 @@ from dibs.model.usual import Durations
 from dibs.model.waiters import QUIET, untaken
 from dibs_tui.model.brake import Brake
 from dibs_tui.model.causes import missed_beat
-from dibs_tui.model.columns import COLUMNS, column_of
+from dibs_tui.model.columns import COLUMNS, column_of, stale_since
 from dibs_tui.model.due_times import DueTimes
 from dibs_tui.model.failures import LastFailure
 from dibs_tui.model.folds import Fold, ListFolds, folds_of
@@ -761,11 +761,10 @@ class BoardModel:
 
 
 def _order(model: BoardModel, task: Task) -> int:
-    """The claim whose lease expired first, or the task that failed last, in front."""
-    holder = model.holders.get(task.name)
-    if holder is None:
-        return -model.since.get(task.name, 0)
-    return holder.beat + int(holder.ttl * 1e9)
+    """The claim that is stale for longest, or the task that failed last, in front."""
+    if task.name in model.holders:
+        return stale_since(model, task)
+    return -model.since.get(task.name, 0)
 
 
 def _boottime() -> int:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dibs import Verdict
 from dibs.model.delays import is_due
 from dibs.model.metadata import value_of
 from dibs.model.task import DEFAULT_PRIORITY
@@ -152,12 +153,13 @@ def _left_ink(line: TaskLine) -> str:
 
 
 def _past(line: TaskLine) -> str:
+    """For how long a claim is stale, as in `stale_since`."""
     entry = line.entry
     if entry.ttl is None or entry.age is None:
         return ""
-    if entry.age <= entry.ttl:  # its process has exited
-        return _age_text(line, entry.age) if line.state == "stale" else ""
-    return f"{line.age_prefix}{short(entry.age - entry.ttl)}"
+    if line.verdict == Verdict.DEAD:
+        return _age_text(line, entry.age)
+    return _age_text(line, max(0.0, entry.age - entry.ttl)) if line.state == "stale" else ""
 
 
 def _past_ink(line: TaskLine) -> str:
@@ -259,7 +261,7 @@ def _state_order(model: KnownBoard, task: Task) -> tuple[int, int | str]:
     if state == "claimed" and model.is_late(task.name):
         return URGENCY["late"], _ends(model, task)
     if state == "stale":
-        return URGENCY[state], _ends(model, task)
+        return URGENCY[state], stale_since(model, task)
     if task.live:
         return URGENCY["claimed"], _since(model, task)
     if state in ("available", "later"):
@@ -301,6 +303,17 @@ def _beat(model: KnownBoard, task: Task) -> int:
 def _ends(model: KnownBoard, task: Task) -> int:
     holder = model.holders.get(task.name)
     return holder.beat + int(holder.ttl * 1e9) if holder is not None else _NEVER
+
+
+def stale_since(model: KnownBoard, task: Task) -> int:
+    """Since when a claim is stale: since its lease expired; since its last beat if it is dead.
+
+    What is dead stays dead, so this does not change when its lease expires too.
+    """
+    holder = model.holders.get(task.name)
+    if holder is not None and model.stale.get(task.name) is Verdict.DEAD:
+        return holder.beat
+    return _ends(model, task)
 
 
 def _owner(model: KnownBoard, task: Task) -> Any:
@@ -357,7 +370,9 @@ COLUMNS = {
         _evidence_ink, moving="live",
     ),
     "left": Column("left", 6, 1, _left, _ends, _left_ink, right=True, moving="live"),
-    "past": Column("past", 6, 1, _past, _ends, _past_ink, right=True, falls=True, moving="live"),
+    "past": Column(
+        "past", 6, 1, _past, stale_since, _past_ink, right=True, falls=True, moving="live"
+    ),
     "time": Column("time", 6, 1, _time, _since, _time_ink, right=True, falls=True, moving="all"),
     "held": Column(
         "held", 6, 5, _held, _since, lambda line: "late bold" if line.usual else "faint",
