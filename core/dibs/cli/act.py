@@ -62,6 +62,7 @@ def _requeue_each(voice: Voice, board: Board, args: argparse.Namespace) -> int:
         if (why := reasons.get(line.name, "")) and status == "would-requeue":
             text, fields = f"{text}  ({why})", fields | {"reason": why}
         counts[status] += 1
+        text = voice.runnable(text)
         voice.result(
             f"{status:<13} {line.given}: {text}", {"status": status, "given": line.given, **fields}
         )
@@ -218,7 +219,7 @@ def _undo_all(voice: Voice, board: Board, args: argparse.Namespace) -> int:
             if voice.json:
                 voice.result("", fields(error) | {"id": event.id, "name": event.dst})
             else:
-                print(shown(f"not undone: {title(event.id)}: {error}"))
+                print(shown(voice.runnable(f"not undone: {title(event.id)}: {error}")))
     if counts["undone"] > 1:  # a summary, as after every act on many
         board.log.note(LEDGER, f"undo: {counts['undone']} done")
     voice.words(", ".join(f"{n} {status}" for status, n in counts.items()))

@@ -208,7 +208,8 @@ def _complete(
     for line in str(more.get("result", "")).splitlines():
         print(shown(f"{'result':<10} {line}"))
     if "logs" in more:
-        print(f"{'output':<10} `dibs logs {shlex.quote(task.id)}` shows what it printed")
+        hint = voice.runnable(f"`dibs logs {shlex.quote(task.id)}` shows what it printed")
+        print(shown(f"{'output':<10} {hint}"))
     for event in events:
         print(shown(f"{'':<10} {_event(event)}"))
 

@@ -39,6 +39,7 @@ def init(voice: Voice, args: argparse.Namespace) -> int:
     fields |= {"warning": warning} if warning else {}
     voice.result(label, {"status": "ready", "board": label, **fields})
     hint = f"{warning} (`dibs check --probe` shows details)" if warning else chosen.hint
+    hint = board.location.runnable(hint) if warning else hint
     if hint:
         voice.words(hint)
     return 0

@@ -7,7 +7,7 @@ import json
 import os
 import select
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -76,8 +76,11 @@ class Stderr(OutputStream):
 class EventWriter:
     """Reports what happens to claims: numbered JSON for programs, or lines for people."""
 
-    def __init__(self, stderr: Stderr, *, as_json: bool, board: str) -> None:
+    def __init__(
+        self, stderr: Stderr, *, as_json: bool, board: str, runnable: Callable[[str], str]
+    ) -> None:
         self.stderr = stderr
+        self._runnable = runnable
         self.person = not as_json and os.isatty(_STDERR)
         self._json = as_json
         self._number = 0
@@ -117,7 +120,7 @@ class EventWriter:
         """Report an error that is not about one claim."""
         from dibs.model.safe_text import shown
 
-        self.stderr.line(shown(f"dibs: {text}"))
+        self.stderr.line(shown(f"dibs: {self._runnable(text)}"))
 
 
 class Pump(threading.Thread):

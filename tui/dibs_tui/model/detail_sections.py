@@ -393,7 +393,7 @@ def _output_rows(found: Output, cells: int, wrap: bool, find: str = "") -> list[
     room = max(8, cells - 2)
     for missing, data in found.gaps():
         if missing:
-            words = f"{payload.size_of(missing)} not kept or not shown: see `dibs logs`"
+            words = f"{payload.size_of(missing)} not kept or not shown: see the verb `logs`"
             lines += wrapped((("┄ ", "line"), (f"{words} ┄", "faint")), cells, 2)
         text = clean_lines(data.decode("utf-8", "replace").removesuffix("\n"))
         for line in text.split("\n"):
