@@ -145,10 +145,10 @@ def _failed(model: BoardModel, problem: Problem) -> ProblemLine:
     at = min(islice(known, _MOST_LOOKED_AT), default=None)
     since = (model.now.fs - at) / _SECOND if at is not None else None
     line = clean(problem.id, 400)
-    parts = [counted(len(problem.claims), "task"), reason.removeprefix(line).removeprefix(" · ")]
+    parts = [problem.word, reason.removeprefix(line).removeprefix(" · ")]
     parts += [line] if len(line) > _SHORT else []  # else the line shows all of it as its name
     text = " · ".join(filter(None, parts))
-    return ProblemLine(problem, True, "failed", since, text, "requeue", "requeue")
+    return ProblemLine(problem, True, problem.state, since, text, "requeue", "requeue")
 
 
 def _waiting(model: BoardModel, group: Group) -> ProblemLine:

@@ -7,7 +7,7 @@ from heapq import nlargest
 from typing import TYPE_CHECKING, NamedTuple
 
 from dibs import Entry, Finding, Task, Verdict
-from dibs.model.task import DEFAULT_PRIORITY
+from dibs.model.task import DEFAULT_PRIORITY, FAILED, LATER
 from dibs.model.waiters import BROKEN, waiter_entry
 from dibs_tui.model.causes import MANY, Cause, causes
 from dibs_tui.model.columns import stale_since
@@ -268,8 +268,9 @@ def _shared(found: Iterable[SharedFailure]) -> _Found:
     """Failures with the same last line, the most tasks first."""
     for failure in found:
         names = tuple(task.name for task in failure.tasks)
-        word = f"{len(names):,} failed"
-        problem = Problem(4, f"4/={failure.line}", "failed", failure.line, word, failure.text)
+        ended = failure.ended
+        state, word = (FAILED, f"{ended:,} failed") if ended else (LATER, f"{len(names):,} later")
+        problem = Problem(4, f"4/={failure.line}", state, failure.line, word, failure.text)
         yield len(names), problem._replace(terms=failure.terms, claims=names)
 
 
