@@ -53,6 +53,19 @@ def test_the_commands_in_errors_and_messages_run_from_anywhere(
     assert not board.pauses()
 
 
+@pytest.mark.parametrize("options", [(), ("--log-json",)])
+def test_a_worker_that_waits_for_the_end_of_a_pause_says_how_to_end_it(
+    command: Command, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    board = dibs.open(command.where)
+    board.pause_claims("upgrade")
+    argv = ("run", "--wait", "0.1", *options, "--", "true")
+    lines = said(command, *argv, code=4).splitlines()
+    assert len(lines) == 2 + bool(options)  # JSON also reports that it waits
+    typed(command, lines[0], tmp_path)
+    assert not board.pauses()
+
+
 def test_json_errors_quote_the_same_commands(command: Command, tmp_path: Path) -> None:
     board = dibs.open(command.where)
     board.add("one")

@@ -88,6 +88,8 @@ class EventWriter:
 
     def report(self, event: str, claim: Claim | None = None, **facts: object) -> None:
         """Report one event; without JSON and a terminal only the unusual ones are shown."""
+        if event == "paused":  # the other reasons are those of the command
+            facts["reason"] = self._runnable(str(facts["reason"]))
         if self._json:
             self._number += 1
             line: dict[str, object] = {
