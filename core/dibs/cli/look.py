@@ -135,7 +135,7 @@ def counted(totals: Mapping[str, int], next_start: float | None) -> Iterator[str
 
 
 def _no_state(state: str) -> BadName:
-    return BadName(f"there is no state {state!a}: use one of {', '.join(ORDER + WORKERS)}")
+    return BadName(f"there is no state {state!r}: use one of {', '.join(ORDER + WORKERS)}")
 
 
 def _title(entry: Entry) -> str:
@@ -254,7 +254,7 @@ def log(voice: Voice, args: argparse.Namespace) -> int:
                 known = True
                 voice.result(_event(event), event._asdict())
         if not known and not board.find(args.id):
-            raise UnknownId(f"no event in the log has the id {args.id!a}: `dibs ls` lists the ids")
+            raise UnknownId(f"no event in the log has the id {args.id!r}: `dibs ls` lists the ids")
         if not args.follow:
             return 0
         sys.stdout.flush()

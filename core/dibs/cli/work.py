@@ -120,7 +120,7 @@ def _hand_over(voice: Voice, status: str, found: Claim) -> int:
         return 1
     if found.task.question and not voice.json:
         hint = f"`dibs show {shlex.quote(found.id)}` prints them"
-        voice.words(f"{found.id!a} has answers to earlier questions: {hint}")
+        voice.words(f"{found.id!r} has answers to earlier questions: {hint}")
     return 0
 
 
