@@ -124,7 +124,7 @@ class BoardFrame:
         key = graph_band.graphs_key(model, view, cells)
         if self._graphs is None or key != self._graphs_key:
             self._graphs_key, self._graphs = key, graph_band.graphs_of(model, view, cells)
-        band = graph_band.band_of(model, view, self._graphs, self._tally.owners)
+        band = graph_band.band_of(model, view, self._graphs, self._tally.workers)
         if (band, cells) != self._band_shown:
             self._band_shown = band, cells
             self.band.show(graph_band.band_rows(band, cells))
