@@ -259,8 +259,8 @@ def _untaken(model: BoardModel, test: Test | None) -> _Found:
     """Tasks that wait while there is no worker; not shown under a filter, which may hide some."""
     count = model.untaken()
     if count and test is None:
-        where = "outside the paused hosts, no" if model.pauses else "no"
-        reason = f"{where} worker has a live claim, and none waits: are the workers running?"
+        where = " outside the paused hosts" if model.pauses else ""
+        reason = f"none works or waits{where}: are the workers running?"
         yield 0, Problem(8, "8/", "available", f"{count:,} available", "no worker", reason)
 
 

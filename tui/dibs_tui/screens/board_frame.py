@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from shlex import join
 from typing import TYPE_CHECKING
 
 from dibs_tui.model.commands import spelled
@@ -144,6 +145,7 @@ class BoardFrame:
                 full=clean(self._source.health.why_full),
                 held_back=held_back,
                 keys=self._spelled,
+                where=clean(join(self._source.location.command_line_args)),
             )
         )
         if time.monotonic() < dashboard.hints_until:
