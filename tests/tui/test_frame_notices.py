@@ -52,7 +52,7 @@ def test_tasks_that_no_one_takes_are_a_notice() -> None:
     (notice,) = found(model)
     assert notice.kind == "untaken"
     assert notice.words == "○ 1 available, and no worker takes them"
-    assert notice.more == "start one: dibs -d /board run --loop -- COMMAND"
+    assert notice.more == "start one: dibs run --loop -d /board -- COMMAND"
 
 
 @pytest.mark.parametrize(

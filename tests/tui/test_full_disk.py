@@ -69,7 +69,7 @@ def test_a_board_that_no_one_works_on_says_how_to_start_a_worker(
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         await until(pilot, lambda: "3 available, and no worker takes them" in text_of(app))
-        assert "run --loop -- COMMAND" in text_of(app)
+        assert "dibs run --loop" in text_of(app)
         board.claim("task-00", owner="web-1", ttl=600)
         await until(pilot, lambda: "no worker takes them" not in text_of(app))
         board.pause_claims("deploy")

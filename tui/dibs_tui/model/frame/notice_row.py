@@ -89,7 +89,7 @@ def board_notices(
         yield RowNotice("frozen", "FROZEN list", more, f"{keys.get('freeze', 'p')} unfreezes")
     if untaken := model.untaken():
         words = f"○ {untaken:,} available, and no worker takes them"
-        yield RowNotice("untaken", words, f"start one: dibs {where} run --loop -- COMMAND")
+        yield RowNotice("untaken", words, f"start one: dibs run --loop {where} -- COMMAND")
     who, last = model.late_holders.folded()
     if who:
         yield RowNotice("back", f"← {who}", last, "Esc hides")
