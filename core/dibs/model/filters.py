@@ -137,7 +137,7 @@ _LONGEST_SHOWN = 24
 
 def _short(text: str) -> str:
     """A word of the user in a message, where the reason must stay in sight."""
-    return ascii(text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}...")
+    return repr(text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}...")
 
 
 def _known_fields(like: str) -> str:

@@ -63,7 +63,7 @@ class SortedTasks:
         moving: str = "",
         stored: frozenset[str] = frozenset(),
     ) -> None:
-        """`moving`: which values change with time: none (empty), `live` tasks', or `all`.
+        """`moving`: whose values change with time: none (empty), `live` or `later` tasks, or `all`.
 
         `stored`: the states of the tasks whose values may change besides.
         """
@@ -372,7 +372,7 @@ class SortedTasks:
     def _moves(self, task: Task) -> bool:
         if self._moving == "all" or task.state in self._stored:
             return True
-        return self._moving == "live" and task.live
+        return task.live if self._moving == "live" else self._moving == task.state
 
     def _ordered(self, tasks: Iterable[Task]) -> list[Task]:
         # Three stable sorts are faster than one that makes and compares tuples.

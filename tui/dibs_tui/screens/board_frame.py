@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from shlex import join
 from typing import TYPE_CHECKING
 
 from dibs_tui.model.commands import spelled
@@ -124,7 +125,7 @@ class BoardFrame:
         key = graph_band.graphs_key(model, view, cells)
         if self._graphs is None or key != self._graphs_key:
             self._graphs_key, self._graphs = key, graph_band.graphs_of(model, view, cells)
-        band = graph_band.band_of(model, view, self._graphs, self._tally.owners)
+        band = graph_band.band_of(model, view, self._graphs, self._tally.workers)
         if (band, cells) != self._band_shown:
             self._band_shown = band, cells
             self.band.show(graph_band.band_rows(band, cells))
@@ -144,6 +145,7 @@ class BoardFrame:
                 full=clean(self._source.health.why_full),
                 held_back=held_back,
                 keys=self._spelled,
+                where=clean(join(self._source.location.command_line_args)),
             )
         )
         if time.monotonic() < dashboard.hints_until:
