@@ -322,17 +322,22 @@ class SortedTasks:
         return piece
 
     def _remove(self, task: Task) -> None:
-        found = self._find(task)
+        key = self._place(task)
+        number = bisect_left(self._tails, key)
+        piece = self._pieces[number] if number < len(self._pieces) else []
+        at = None
+        if piece and not self._unsorted[number]:
+            at = self._at(piece, key, task)
+        elif task in piece:  # to sort it takes longer than to look at each of its tasks
+            at = piece.index(task)
         self._keys.pop(task.name, None)
-        if found is None:
+        if at is None:
             return
-        number, at = found
-        piece = self._piece(number)
         del piece[at]
-        if piece:
-            self._tails[number] = self._place(piece[-1])
-        else:
+        if not piece:
             del self._pieces[number], self._tails[number], self._unsorted[number]
+        elif not self._unsorted[number]:
+            self._tails[number] = self._place(piece[-1])
         self._changed(-1)
 
     def _changed(self, by: int) -> None:
@@ -345,9 +350,13 @@ class SortedTasks:
         number = bisect_left(self._tails, key)
         if number == len(self._pieces):
             return None
-        piece = self._piece(number)
+        at = self._at(self._piece(number), key, task)
+        return (number, at) if at is not None else None
+
+    def _at(self, piece: list[Task], key: Key, task: Task) -> int | None:
+        """Where a task with this key is in a sorted piece; None if it is not in it."""
         at = bisect_left(piece, key, key=self._place)
-        return (number, at) if at < len(piece) and piece[at].name == task.name else None
+        return at if at < len(piece) and piece[at].name == task.name else None
 
     def _key(self, task: Task) -> Key:
         return self._value(task), _natural(task.id), task.name
