@@ -209,10 +209,11 @@ class SortedTasks:
             found += self._piece(number)
         return found, self._place(found[-1]) if found else None
 
-    def merge(self, tasks: Sequence[Task]) -> None:
-        """Insert many tasks that are in the order of this list already, and not in it.
+    def merge(self, tasks: Sequence[Task], *, without: Iterable[Task] = ()) -> None:
+        """Insert many tasks that are in the order of this list already, `without` some of them.
 
-        No key is made of them, so none of them may be one whose value moves.
+        Those may be in this list, the others not. No key is made of the tasks, so none of them
+        may be one whose value moves.
         """
         others = list(self)
         self._pieces = [list(tasks[at : at + _PIECE]) for at in range(0, len(tasks), _PIECE)]
@@ -220,6 +221,8 @@ class SortedTasks:
         self._unsorted = [False] * len(self._pieces)
         self._length = 0
         self._changed(len(tasks))
+        for task in without:  # few, while a look at every task would hold the keys up
+            self._remove(task)
         self.put_many(others)
 
     def settle(self) -> None:
