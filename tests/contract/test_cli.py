@@ -30,7 +30,7 @@ def test_a_payload_is_printed_and_given_to_a_command_as_it_is(
     command("add", "a", "--file", str(source))
     assert command.run("show", "a", "--payload").stdout == data
     command("show", "none", "--payload", code=3)
-    command("show", "a", "--payload", "--json", code=2)
+    assert command.run("show", "a", "--payload", "--json").returncode == 2
     done = command.run("run", "--", "sh", "-c", f'cp "$DIBS_PAYLOAD" {copy}')
     assert done.returncode == 0, done
     assert copy.read_bytes() == data

@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING, TypeVar
 
 from dibs.blocks import Blocks
 from dibs.host import Host, Terms, this_host
+from dibs.model import names
 from dibs.model.capabilities import Capability
 from dibs.model.errors import BadName, BoardMissing
 from dibs.model.lazy import LazyModule
@@ -394,10 +395,11 @@ class PostgresBoard(Blocks):
         return reading.entries(self._session, seen, states)
 
     def entries_of(self, tasks: Iterable[Task]) -> list[Entry]:
-        return reading.entries_of(self._session, tasks)
+        return reading.entries_of(self._session, names.check_tasks(tasks))
 
     def claims_with(self, key: str, value: str) -> list[Entry]:
-        return reading.claims_with(self._session, key, value)
+        names.check_text("a key", key)
+        return reading.claims_with(self._session, key, names.check_text("a value", value))
 
     def find(self, ident: str) -> tuple[Task, ...]:
         return reading.find(self._session, ident)
@@ -406,12 +408,12 @@ class PostgresBoard(Blocks):
         return refusals.not_there(ident)
 
     def holder(self, task: Task) -> Holder | None:
-        return reading.holder(self._session, task)
+        return reading.holder(self._session, names.check_task(task))
 
     def evidence(
         self, task: Task, others: Iterable[Holder] = (), cadence: float | None = None
     ) -> Evidence:
-        if not task.live:
+        if not names.check_task(task).live:
             raise refusals.no_holder(task)
         session = self._session
         now = session.now()
@@ -426,10 +428,10 @@ class PostgresBoard(Blocks):
         return proofs.weigh(session.host, found, now, verdict, gone, others, cadence)
 
     def questions(self, task: Task) -> tuple[Question, ...]:
-        return questions.asked_and_answered(self._session, task)
+        return questions.asked_and_answered(self._session, names.check_task(task))
 
     def payload(self, task: Task, limit: int = 1 << 20) -> bytes:
-        found = claims.payload(self._session, task, limit)
+        found = claims.payload(self._session, names.check_task(task), limit)
         if found is None:
             raise reading.changed(self._session, task.name, task.id, "nothing was read")
         return found
@@ -441,7 +443,8 @@ class PostgresBoard(Blocks):
         return outputs.read(self._session, outputs.stem_of(claim), since, last)
 
     def result(self, task: Task) -> bytes | None:
-        return outputs.result(self._session, task.stem) if task.claim else None
+        found = names.check_task(task)
+        return outputs.result(self._session, found.stem) if found.claim else None
 
     # Waiting
 
@@ -468,7 +471,8 @@ class PostgresBoard(Blocks):
         seconds: float = float("inf"),
         ended: Callable[[Task], object] | None = None,
     ) -> list[Task | None]:
-        return waiting.wait_ended(self._session, tasks, seconds, ended)
+        found = names.check_tasks(tasks)
+        return waiting.wait_ended(self._session, found, check_wait(seconds), ended)
 
     def retry(self) -> PostgresRetry:
         return waiting.PostgresRetry(self._session)
