@@ -38,7 +38,7 @@ class Pooler:
         settings.write_text(
             f"""\
 [databases]
-* = host={self._server.sockets} port={self._server.port} user={USER}
+* = host={self._server.folder} port={self._server.port} user={USER}
 [pgbouncer]
 listen_addr = 127.0.0.1
 listen_port = {self.port}
