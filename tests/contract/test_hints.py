@@ -13,6 +13,7 @@ import pytest
 
 import dibs
 from dibs import Location
+from dibs.board import locate
 from tests.contract.command import Command
 from tests.patience import PATIENCE
 
@@ -76,7 +77,9 @@ def test_json_errors_quote_the_same_commands(command: Command, tmp_path: Path) -
 
 def test_a_board_that_was_not_named_by_an_option_needs_none(command: Command) -> None:
     argv = [sys.executable, "-m", "dibs", "ls"]
-    for env, cwd in (({"DIBS_BOARD": command.where}, None), ({}, command.where)):
+    folder = locate(command.where).folder
+    here: list[tuple[dict[str, str], str]] = [({}, folder)] if folder else []
+    for env, cwd in (({"DIBS_BOARD": command.where}, None), *here):
         done = subprocess.run(
             argv, capture_output=True, env=command.env | env, cwd=cwd, timeout=PATIENCE
         )
@@ -84,7 +87,7 @@ def test_a_board_that_was_not_named_by_an_option_needs_none(command: Command) ->
 
 
 def test_an_agent_is_told_once_that_each_command_names_the_board(command: Command) -> None:
-    where = Location(command.where, "").runnable("`dibs prime`")
+    where = locate(command.where).runnable("`dibs prime`")
     assert f"\nName the board in each command: {where}.\n" in said(command, "prime", code=0)
     assert where in json.loads(said(command, "--json", "prime", code=0))["how"]
     env = command.env | {"DIBS_BOARD": command.where}
