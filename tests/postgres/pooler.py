@@ -25,9 +25,9 @@ class Pooler:
 
     def __init__(self, server: Server, size: int = 3) -> None:
         self._server = server
-        self._folder = given(server.folder / "pooler")
-        self._size = size
         self.port = free_port()
+        self._folder = given(server.folder / f"pooler-{self.port}")
+        self._size = size
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
