@@ -32,6 +32,8 @@ SHORT = (Loss.ANSWER, Loss.LATE)
 """Those that are not found out by a call that only tries again."""
 SILENT = ("board.add", "board.claim", "claim.beat", "claim.done", "board.find")
 """Verbs that are also tried with an answer that never comes, for which they wait long."""
+GIVEN_UP = ("Uncertain: ", "StorageError: ")
+"""What a call may say of a server that is silent for as long as its patience lasts."""
 _NONCE = re.compile(r"[0-9A-F]{10}")
 _TIME = re.compile(r"\bn\d+\.later|\d+\.\d+")
 
@@ -299,9 +301,9 @@ class Stage:
             for number in range(count - 1 if last else 0, count):
                 found = self.called(scene, number, loss)
                 assert self._proxy.lost == 1, f"{verb}: request {number} was not lost"
-                if loss is Loss.SILENCE and str(found.value).startswith("Uncertain: "):
-                    found = found._replace(value=expected.value)  # which is true, after all
-                yield Trial(verb, number, loss, difference(expected, found))
+                given_up = loss is Loss.SILENCE and str(found.value).startswith(GIVEN_UP)
+                wrong = "" if given_up else difference(expected, found)
+                yield Trial(verb, number, loss, wrong)
 
 
 def difference(expected: Outcome, found: Outcome) -> str:
