@@ -64,7 +64,8 @@ def seen(store: BoardFiles, text: str, *states: str) -> Task:
         if task is not None and task.state in states and store.there(name):
             return task
     task = next(t for t in map(names.read_any, names.exact(text)) if t is not None)
-    raise refusals.not_in_state(text, states, store.find(task.id))
+    now = store.find(task.id)
+    raise refusals.not_in_state(text, states, now)
 
 
 def _not_exact(store: BoardFiles, text: str) -> NotExact:
