@@ -123,7 +123,9 @@ def _term(term: str) -> Test:
                 "not a filter: write field=value, age>5m or a part of the id, "
                 f"instead of {_short(term)}"
             )
-        return _negated_if(negated, lambda entry: word in entry.id)
+        if negated:
+            return lambda entry: word not in entry.id
+        return lambda entry: word in entry.id
     negated, field, operator, value = bool(m[1]), m[2], m[3], m[4]
     if field in TEXTS or field.startswith(META):
         return _negated_if(negated ^ operator.startswith("!"), _text(term, field, operator, value))

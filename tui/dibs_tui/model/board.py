@@ -66,8 +66,8 @@ class Rest:
         """The key of the last task taken from `whole`."""
         self.found: list[Task] = []
         """What belongs into the list of those from `whole`, in their order."""
-        self.decided: set[str] = set()
-        """The names that changed since, which are in the list already if they belong there."""
+        self.decided: dict[str, Task] = {}
+        """The tasks that changed since by name, which are in the list if they belong there."""
 
     def __bool__(self) -> bool:
         return bool(self._tasks or self._whole is not None)
@@ -365,8 +365,7 @@ class BoardModel:
             if time.monotonic() > until:
                 break
         if not rest and rest.found:
-            decided = rest.decided
-            listing.sorted_tasks.merge([task for task in rest.found if task.name not in decided])
+            listing.sorted_tasks.merge(rest.found, without=rest.decided.values())
             rest.found = []
         return not rest
 
@@ -505,7 +504,7 @@ class BoardModel:
         """Insert, move or remove a task in every list."""
         for listing in self._listings:
             if listing.rest:
-                listing.rest.decided.add(task.name)
+                listing.rest.decided[task.name] = task
             if not listing.may_list(task):
                 continue
             if self._belongs(listing, task):
@@ -614,7 +613,7 @@ class BoardModel:
         for task in delta.removed:
             for listing in self._listings:
                 if listing.rest:
-                    listing.rest.decided.add(task.name)
+                    listing.rest.decided[task.name] = task
                 if listing.may_list(task):
                     listing.sorted_tasks.drop(task)
             self._forget(task)
@@ -638,7 +637,7 @@ class BoardModel:
             in_state.setdefault(self.state_of(task), []).append(task)
         for listing in self._listings:
             if listing.rest:
-                listing.rest.decided.update(task.name for task in came)
+                listing.rest.decided.update({task.name: task for task in came})
             states, test = PANELS[listing.panel].states, listing.test
             found = [task for state in in_state.keys() & states for task in in_state[state]]
             if test is not None:
