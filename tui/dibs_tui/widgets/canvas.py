@@ -43,7 +43,7 @@ def _line(lines: Sequence[Strip], y: int) -> Strip:
 
 def _differing(one: Strip, two: Strip) -> tuple[int, int]:
     """The first and the last differing cell of two lines."""
-    if one == two:
+    if one is two or one == two:
         return 0, 0
     old, new = list(one), list(two)
     while old and new and old[-1] == new[-1]:  # most of a row stays: a clock in it does not
