@@ -33,8 +33,10 @@ class Canvas(Widget):
 
     def render_line(self, y: int) -> Strip:
         """One line of the screen."""
-        base = self.rich_style
-        return _line(self._lines, y).apply_style(base).adjust_cell_length(self.size.width, base)
+        line, cells = _line(self._lines, y), self.size.width
+        if line.cell_length == cells:
+            return line
+        return line.adjust_cell_length(cells, self.rich_style)
 
 
 def _line(lines: Sequence[Strip], y: int) -> Strip:
