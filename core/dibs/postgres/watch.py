@@ -34,6 +34,7 @@ from dibs.model.questions import decode_question
 from dibs.model.sample import SECOND, Sample
 from dibs.model.task import ASKED, DONE, FAILED, FREE, Task
 from dibs.postgres import pausing, reading
+from dibs.postgres.addresses import shown
 from dibs.postgres.log import NEW, PostgresLog, at_snapshot, event_of
 from dibs.postgres.sessions import Session
 from dibs.process_exits import ProcessExits
@@ -74,7 +75,7 @@ FROM (SELECT 1) one LEFT JOIN ({NEW}) n ON true ORDER BY n.seq
 
 
 _LINE = """
-SELECT CASE WHEN pg_is_in_recovery() THEN '' ELSE dibs.timeline() END,
+SELECT pg_is_in_recovery(), CASE WHEN pg_is_in_recovery() THEN '' ELSE dibs.timeline() END,
   pg_snapshot_xmax(pg_current_snapshot()) < pg_snapshot_xmax(%s::pg_snapshot)
 """
 
@@ -116,6 +117,7 @@ class PostgresWatch(Thread):
         self._beats_at = self._oldest_at = 0.0
         self._latest = 0
         self._complete = False
+        self._standby = False
         self._line = ""
         """The server's line of history, which changes as a standby is promoted."""
 
@@ -152,7 +154,7 @@ class PostgresWatch(Thread):
             except DibsError as error:
                 self._note_trouble(error)
             except Exception as error:  # no reader may end the watch
-                self._note_trouble(StorageError(f"{self._where}: {error!r}"))
+                self._note_trouble(StorageError(f"{shown(self._where)}: {error!r}"))
             if self._session is not None:
                 self._session.close()
                 self._session = None
@@ -202,7 +204,7 @@ class PostgresWatch(Thread):
         Its transactions then have numbers again that were seen before.
         """
         old = next(iter(self._cursor.position)) if self._cursor is not None else None
-        line, lower = session.row(_LINE, (old,))
+        self._standby, line, lower = session.row(_LINE, (old,))
         if lower or (self._line and line and line != self._line):
             self._cursor = None
         self._line = line or self._line
@@ -427,7 +429,9 @@ class PostgresWatch(Thread):
         if session is not None:
             pooled = ("behind a pooler",) if session.server.pooled else ()
             traits = (session.server.durability, *pooled)
-        self._set_health(Health(fresh=now, live=True, every=_BEATS, traits=traits))
+        why = f"{shown(self._where)}: a standby takes no changes" if self._standby else ""
+        found = Health(fresh=now, live=True, every=_BEATS, traits=traits, why_read_only=why)
+        self._set_health(found)
 
     def _note_trouble(self, error: DibsError) -> None:
         trouble = next(
