@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from dibs.model.task import Task
     from dibs.model.undoing import LastActs
     from dibs.model.waiters import Waiter
+    from dibs.protocols import BoardReader, BoardWriter, Presence, Retry
     from dibs.protocols import Claim as Claim
-    from dibs.protocols import Presence, Retry
     from dibs.working import Working, WorkLoop
 
 Found = TypeVar("Found")
@@ -893,6 +893,12 @@ class Engine(Protocol):
 
     def upgrade(self, where: str) -> bool:
         """Upgrade a board to today's format; False if it has that already."""
+
+    def reader(self, where: str) -> BoardReader:
+        """Reads the complete board at that place, to copy it."""
+
+    def writer(self, where: str) -> BoardWriter:
+        """Writes a complete board at that place."""
 
 
 FORMS = "give the path of a directory, or postgresql://USER@HOST/DATABASE"

@@ -77,9 +77,7 @@ def test_a_worker_that_waits_is_listed_if_it_is_asked_for(command: Command) -> N
 def test_a_worker_is_not_idle_while_its_command_runs(command: Command, tmp_path: Path) -> None:
     script = "while ! test -e stop; do sleep 0.1; done"
     board = dibs.open(command.where)
-    with started(
-        command, "run", "--loop", "--wait", "--", "sh", "-c", f"cd {tmp_path}; {script}"
-    ):
+    with started(command, "run", "--loop", "--wait", "--", "sh", "-c", f"cd {tmp_path}; {script}"):
         until(board.waiters, "no worker waits")
         board.add("a")
         until(

@@ -148,6 +148,12 @@ VERBS = {
     "purge": Verb("care", "care:purge", "done! older!", "remove done tasks with their payloads"),
     "forget": Verb("care", "care:forget", "ids* ids-from", "free the ids of removed tasks"),
     "upgrade": Verb("care", "care:upgrade", "", "upgrade a board of format 1 to format 2"),
+    "copy": Verb(
+        "care",
+        "care:copy",
+        "source target",
+        "copy a paused board to another place, such as a database, and compare both",
+    ),
     "where": Verb("care", "look:where", "", "show which board is used here, and why"),
     "paths": Verb("care", "look:paths", "", "show the paths of the board and its parts"),
     "prime": Verb("agent", "prime:prime", "ofowner", "print what an agent must know now"),
@@ -250,6 +256,18 @@ OPTIONS: dict[str, Add] = {
         type=some,
         nargs="?",
         help="the directory (default: the board that is used here, else the current directory)",
+    ),
+    "source": lambda p: p.add_argument(
+        "source",
+        metavar="FROM",
+        type=some,
+        help="the board: a directory, or postgresql://…",
+    ),
+    "target": lambda p: p.add_argument(
+        "target",
+        metavar="TO",
+        type=some,
+        help="where to: a directory or database that has no board",
     ),
     "of?": lambda p: p.add_argument(
         "id", metavar="ID", nargs="?", help=f"id of a task or lock, {_DASH} (default: all)"

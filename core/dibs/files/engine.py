@@ -61,6 +61,7 @@ if TYPE_CHECKING:
         waiting,
     )
     from dibs.files.board_index import BoardIndex
+    from dibs.files.copying import FilesReader, FilesWriter
     from dibs.files.journal import Journal
     from dibs.files.presence import FilesPresence
     from dibs.files.reader_thread import ReaderThread
@@ -191,6 +192,20 @@ class FilesEngine:
         from dibs.files.upgrading import upgrade
 
         return upgrade(where)
+
+    def reader(self, where: str) -> FilesReader:
+        """Reads the complete board in a directory, to copy it."""
+        from dibs.files.copying import FilesReader
+
+        return FilesReader(open_directory(where, read_only=True)._store)
+
+    def writer(self, where: str) -> FilesWriter:
+        """Writes a complete board in a directory that is missing or empty."""
+        from dibs.files.copying import FilesWriter
+
+        refuse_inside(where)
+        not_lost(where)
+        return FilesWriter(where, open_directory)
 
 
 def _location(path: str) -> Location:

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from dibs.model.undoing import LastActs
     from dibs.model.waiters import Waiter
     from dibs.postgres.claims import PostgresClaim
+    from dibs.postgres.copying import PostgresReader, PostgresWriter
     from dibs.postgres.waiting import PostgresPresence, PostgresRetry
     from dibs.postgres.watch import PostgresWatch
     from dibs.waiting import Waits
@@ -113,6 +114,18 @@ class PostgresEngine:
     def upgrade(self, where: str) -> bool:
         """Bring the tables of a board up to date; False if they are."""
         return schema.upgrade(where)
+
+    def reader(self, where: str) -> PostgresReader:
+        """Reads the complete board in a database, to copy it."""
+        from dibs.postgres.copying import PostgresReader
+
+        return PostgresReader(where)
+
+    def writer(self, where: str) -> PostgresWriter:
+        """Writes a complete board in a database that has none, or an empty one."""
+        from dibs.postgres.copying import PostgresWriter
+
+        return PostgresWriter(where)
 
 
 class PostgresBoard(Blocks):

@@ -35,6 +35,7 @@ def event_of(row: Row) -> Event:
     at, verb, eid, src, dst, by, reason, note = row[:8]
     ident = names.unescape(eid) if eid else ""
     by, reason, note = unpacked(by), unpacked(reason), unpacked(note)
+    src, dst = unpacked(src), unpacked(dst)  # a copied log may have names from a shell
     return Event(at / SECOND, unpacked(verb), ident or eid, src, dst, by, reason, note)
 
 

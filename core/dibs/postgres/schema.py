@@ -19,23 +19,28 @@ _LOCK = 7305800
 
 def initialize(where: str, settings: bytes = DEFAULT_TOML) -> None:
     """Make the tables of a board, unless they are there."""
-    with _alone(where) as conn:
-        found = _format(conn)
-        if found is not None:
-            check_format(found, shown(where))
-            return
-        conn.execute(text("postgres/schema.sql"))
-        conn.execute(text("postgres/functions.sql"))
-        rows = {"format": str(FORMAT), "settings": settings.decode(), "epoch": "0"}
-        for key, value in rows.items():
-            conn.execute("INSERT INTO dibs.meta VALUES (%s, %s)", (key, value))
-        conn.execute("INSERT INTO dibs.meta VALUES ('timeline', dibs.timeline())")
-        conn.execute("INSERT INTO dibs.task VALUES ('', NULL, 'gone', 0, 0, 5, 0, 0, 0, '', 0, 0)")
+    with Alone(where) as conn:
+        make(conn, where, settings)
+
+
+def make(conn: psycopg.Connection[Row], where: str, settings: bytes = DEFAULT_TOML) -> None:
+    """Make the tables in an open transaction, unless they are there."""
+    found = _format(conn)
+    if found is not None:
+        check_format(found, shown(where))
+        return
+    conn.execute(text("postgres/schema.sql"))
+    conn.execute(text("postgres/functions.sql"))
+    rows = {"format": str(FORMAT), "settings": settings.decode(), "epoch": "0"}
+    for key, value in rows.items():
+        conn.execute("INSERT INTO dibs.meta VALUES (%s, %s)", (key, value))
+    conn.execute("INSERT INTO dibs.meta VALUES ('timeline', dibs.timeline())")
+    conn.execute("INSERT INTO dibs.task VALUES ('', NULL, 'gone', 0, 0, 5, 0, 0, 0, '', 0, 0)")
 
 
 def upgrade(where: str) -> bool:
     """Bring the tables and functions of a board up to date; False if they are."""
-    with _alone(where) as conn:
+    with Alone(where) as conn:
         found = _format(conn)
         if found is None:
             raise BoardMissing(f"{shown(where)}: this database is no board")
@@ -55,7 +60,7 @@ def _format(conn: psycopg.Connection[Row]) -> str | None:
     return str(found[0][0]) if found else ""
 
 
-class _alone:
+class Alone:
     """A connection with one transaction that excludes every other migration."""
 
     def __init__(self, where: str) -> None:
