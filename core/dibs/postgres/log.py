@@ -85,7 +85,7 @@ class PostgresLog:
 
     def of(self, ident: str, most: int | None = None) -> list[Event]:
         if most is None:
-            return list(self.oldest_first(ident))
+            return events.unanswered(self.oldest_first(ident))  # a copied log has intents
         return events.last(self.newest_first(ident), most)
 
     def oldest_first(
