@@ -253,10 +253,13 @@ def test_a_failing_handler_fails_its_task_and_the_pool_goes_on(way: Way) -> None
 
 
 def test_a_lost_claim_ends_a_pool_after_the_work_in_hand(way: Way) -> None:
-    taken = threading.Event()
+    both, taken = threading.Event(), threading.Event()
 
     def handler(claim: dibs.KeptClaim) -> None:
+        if claim.id == "b":
+            both.set()
         if (claim.id, claim.fence) == ("a", 1):
+            both.wait(PATIENCE)
             lose(way, claim)
             taken.set()
         taken.wait(PATIENCE)

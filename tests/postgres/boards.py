@@ -75,7 +75,7 @@ class Site(NamedTuple):
         return [f"{what}: {row[0]}" for what, rows in found for row in rows]
 
 
-def site(server: Server, settings: Settings | None = None) -> Site:
+def new_site(server: Server, settings: Settings | None = None) -> Site:
     """A new board in a database of its own."""
     database = f"board_{next(_numbers)}"
     where = server.create(database)

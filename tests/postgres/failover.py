@@ -23,7 +23,7 @@ from typing import NamedTuple
 from dibs.model.settings import Settings
 from tests.patience import PATIENCE
 from tests.postgres.actors import Scene
-from tests.postgres.boards import Site, site
+from tests.postgres.boards import Site, new_site
 from tests.postgres.cluster import Server, server
 from tests.postgres.outage import TTL, all_back, judged, rest, worker
 from tests.postgres.proxy import Proxy
@@ -55,7 +55,7 @@ def pair(*, synchronous: bool, through: Proxy | None = None) -> Iterator[Pair]:
     with server(durable=True, tcp=True) as primary:
         if through is not None:
             through.target = ("127.0.0.1", primary.port)
-        made = site(primary, Settings(retry=()))
+        made = new_site(primary, Settings(retry=()))
         with standby(primary, through=through.port if through else 0) as copy:
             if synchronous:
                 make_synchronous(primary)

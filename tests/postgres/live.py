@@ -26,7 +26,7 @@ from dibs.model.settings import Settings
 from tests.bench.dashboard_fleet import SHOWN, probe
 from tests.bench.dashboard_setup import percentile, words
 from tests.bench.pty_terminal import Terminal
-from tests.postgres.boards import Site, site
+from tests.postgres.boards import Site, new_site
 from tests.postgres.cluster import server
 from tests.postgres.many_claims import fill
 from tests.stress.crowd import Crowd
@@ -132,7 +132,7 @@ def main() -> int:
         if given.open:
             other = stack.enter_context(psycopg.connect(there.url()))
             other.execute("SELECT pg_current_xact_id()")
-        place = site(there, Settings(retry=()))
+        place = new_site(there, Settings(retry=()))
         return int(not measure(place, Path(folder), given.tasks, given.seconds))
 
 

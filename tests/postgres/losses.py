@@ -22,7 +22,7 @@ from dibs import board as protocols
 from dibs.model.settings import Settings
 from dibs.protocols import Claim, OutputKeeper, Presence, Retry
 from tests.filesystems.remote import await_
-from tests.postgres.boards import Site, site
+from tests.postgres.boards import Site, new_site
 from tests.postgres.cluster import Server, server
 from tests.postgres.proxy import Loss, Proxy
 
@@ -261,7 +261,7 @@ class Stage:
     def __init__(
         self, there: Server, proxy: Proxy, prepare: Callable[[Site], object] = lambda place: None
     ) -> None:
-        self._place = site(there, Settings(retry=(60,)))
+        self._place = new_site(there, Settings(retry=(60,)))
         self._proxy = proxy
         prepare(self._place)
 
@@ -321,8 +321,9 @@ def shape(value: object) -> object:
         return [shape(each) for each in value]
     if isinstance(value, bytes | int | None):
         return value
-    name = getattr(value, "name", None)
-    return (type(value).__name__, shape(name) if isinstance(name, str) else "")
+    if (record := getattr(value, "record", None)) is not None:
+        return ("claim", shape(record.owner), shape(getattr(value, "name", "")))
+    return type(value).__name__
 
 
 _PICTURE = {

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import dibs
 from dibs.model.settings import Settings
-from tests.postgres.boards import Site, site
+from tests.postgres.boards import Site, new_site
 from tests.postgres.cluster import server
 from tests.postgres.pooler import pooler
 from tests.stress.crowd import Crowd
@@ -117,7 +117,7 @@ def main() -> int:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         there = stack.enter_context(server())
-        board = site(there, Settings(max_attempts=1000, retry=()))
+        board = new_site(there, Settings(max_attempts=1000, retry=()))
         where = board.where
         if given.pooled:
             where = stack.enter_context(pooler(there)).url(board.database)

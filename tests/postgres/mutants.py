@@ -21,7 +21,7 @@ from typing import NamedTuple
 from dibs.model.settings import Settings
 from dibs.shipped import text
 from tests.explorer.mutant import Change, edited
-from tests.postgres.boards import Site, site
+from tests.postgres.boards import Site, new_site
 from tests.postgres.cluster import Server, server
 from tests.postgres.losses import Stage
 from tests.postgres.many_claims import race
@@ -62,13 +62,13 @@ class Mutant(NamedTuple):
 
 def racing(mutant: Mutant, there: Server, folder: Path) -> Sequence[str]:
     """Eight processes on the same tasks."""
-    place = mutant.plant(site(there, Settings(max_attempts=1000, retry=())))
+    place = mutant.plant(new_site(there, Settings(max_attempts=1000, retry=())))
     return race(place, place.where, 1000, folder)
 
 
 def storming(mutant: Mutant, there: Server, folder: Path) -> Sequence[str]:
     """A short storm."""
-    place = mutant.plant(site(there, settings()))
+    place = mutant.plant(new_site(there, settings()))
     return storm(place, folder, Plan(seconds=8, workers=4)).faults
 
 
@@ -86,7 +86,7 @@ def losing(verb: str, loss: Loss) -> Drill:
 def crashing(mutant: Mutant, _: Server, folder: Path) -> Sequence[str]:
     """A server that crashes under load."""
     with server(durable=True, settings={"synchronous_commit": "off"}) as there:
-        place = mutant.plant(site(there, Settings(retry=())))
+        place = mutant.plant(new_site(there, Settings(retry=())))
         return outage(place, folder, Crashes(crashes=3, workers=4, gap=0.7))[0]
 
 

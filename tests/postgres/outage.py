@@ -34,7 +34,7 @@ from tests.contract.test_watch import reported
 from tests.filesystems.remote import await_
 from tests.patience import PATIENCE
 from tests.postgres.actors import NOT_DONE, OK, Scene
-from tests.postgres.boards import Site, site
+from tests.postgres.boards import Site, new_site
 from tests.postgres.cluster import Server, server
 from tests.postgres.judge import broken
 from tests.postgres.replay import violations
@@ -301,7 +301,7 @@ def main() -> int:
     plan = Plan(**vars(parser.parse_args()))
     os.environ.setdefault("USER", "tester")
     with tempfile.TemporaryDirectory() as folder, server(durable=True) as there:
-        faults, figures = outage(site(there, Settings(retry=())), Path(folder), plan)
+        faults, figures = outage(new_site(there, Settings(retry=())), Path(folder), plan)
     print("".join(f"FAULT {line}\n" for line in faults[:40]), end="")
     shown = ", ".join(f"{number} {what}" for what, number in figures.items())
     print(f"{shown}\n{plan.crashes} crashes, {len(faults)} faults")

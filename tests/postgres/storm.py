@@ -27,7 +27,7 @@ from dibs.model.settings import Settings
 from tests.patience import PATIENCE
 from tests.postgres import actors
 from tests.postgres.actors import Scene
-from tests.postgres.boards import Site, site
+from tests.postgres.boards import Site, new_site
 from tests.postgres.cluster import server
 from tests.postgres.judge import broken
 from tests.postgres.replay import violations
@@ -119,7 +119,7 @@ def main() -> int:
         parser.add_argument(f"--{name}", type=type(number), default=number)
     plan = Plan(**vars(parser.parse_args()))
     with tempfile.TemporaryDirectory() as folder, server() as there:
-        verdict = storm(site(there, settings()), Path(folder), plan)
+        verdict = storm(new_site(there, settings()), Path(folder), plan)
     print(verdict)
     return int(bool(verdict.faults))
 

@@ -17,16 +17,16 @@ NEAR = 30.0
 
 
 @pytest.fixture(params=[-HOUR, 0, HOUR], ids=["behind", "right", "ahead"])
-def child(request: pytest.FixtureRequest, place: Site) -> Iterator[Child]:
+def child(request: pytest.FixtureRequest, site: Site) -> Iterator[Child]:
     """A process with that clock."""
-    with Child(place.where, request.param) as found:
+    with Child(site.where, request.param) as found:
         now = found.ask("time.time()")
         assert abs(now - time.time() - request.param) < NEAR
         yield found
 
 
-def test_its_leases_are_as_long_as_others(child: Child, place: Site) -> None:
-    board = place.board
+def test_its_leases_are_as_long_as_others(child: Child, site: Site) -> None:
+    board = site.board
     board.add("build")
     child.ask("(claim := board.claim(owner='child', ttl=60)) and 0")
     left = child.ask("claim.deadline / 1e9 - time.clock_gettime(time.CLOCK_BOOTTIME)")
@@ -41,8 +41,8 @@ def test_its_leases_are_as_long_as_others(child: Child, place: Site) -> None:
     assert board.evidence(board.find("build")[0]).verdict.name == "ALIVE"
 
 
-def test_it_reaps_what_expired_and_nothing_else(child: Child, place: Site) -> None:
-    board = place.board
+def test_it_reaps_what_expired_and_nothing_else(child: Child, site: Site) -> None:
+    board = site.board
     board.add("long")
     board.add("short")
     board.claim("long", owner="me", ttl=60)
@@ -53,8 +53,8 @@ def test_it_reaps_what_expired_and_nothing_else(child: Child, place: Site) -> No
     assert child.ask("board.evidence(board.find('long')[0]).verdict.name") == "ALIVE"
 
 
-def test_its_own_expired_claims_are_taken_over(child: Child, place: Site) -> None:
-    board = place.board
+def test_its_own_expired_claims_are_taken_over(child: Child, site: Site) -> None:
+    board = site.board
     board.add("build")
     child.ask("(claim := board.claim(owner='child', ttl=1)) and 0")
     taken = board.wait_for(lambda: board.claim(owner="me"), PATIENCE)
@@ -63,8 +63,8 @@ def test_its_own_expired_claims_are_taken_over(child: Child, place: Site) -> Non
     taken.done()
 
 
-def test_a_start_in_so_many_seconds_counts_on_the_board(child: Child, place: Site) -> None:
-    board = place.board
+def test_a_start_in_so_many_seconds_counts_on_the_board(child: Child, site: Site) -> None:
+    board = site.board
     child.ask("board.add('soon', start_in=1) and 0")
     child.ask("board.add('tonight', start_in=600) and 0")
     (task,) = board.find("tonight")
@@ -76,8 +76,8 @@ def test_a_start_in_so_many_seconds_counts_on_the_board(child: Child, place: Sit
     assert 600 - NEAR < starts <= 601
 
 
-def test_it_sees_and_makes_pauses_that_end_in_time(child: Child, place: Site) -> None:
-    board = place.board
+def test_it_sees_and_makes_pauses_that_end_in_time(child: Child, site: Site) -> None:
+    board = site.board
     board.add("build")
     child.ask("board.pause_claims('first', seconds=600) and 0")
     (pause,) = board.pauses()
@@ -90,8 +90,8 @@ def test_it_sees_and_makes_pauses_that_end_in_time(child: Child, place: Site) ->
     assert child.ask("board.wait_for(board.claim, 60).id") == "build"
 
 
-def test_ages_and_purges_go_by_the_board(child: Child, place: Site) -> None:
-    board = place.board
+def test_ages_and_purges_go_by_the_board(child: Child, site: Site) -> None:
+    board = site.board
     for ident in ("over", "waits"):
         board.add(ident)
     claim = board.claim("over")
@@ -104,7 +104,7 @@ def test_ages_and_purges_go_by_the_board(child: Child, place: Site) -> None:
     assert child.ask("board.purge(0)") == 1
 
 
-def test_its_events_have_the_time_of_the_board(child: Child, place: Site) -> None:
+def test_its_events_have_the_time_of_the_board(child: Child, site: Site) -> None:
     child.ask("board.add('build') and 0")
     child.ask("board.claim('build').done() and 0")
-    assert all(abs(event.at - time.time()) < NEAR for event in place.board.log.of("build"))
+    assert all(abs(event.at - time.time()) < NEAR for event in site.board.log.of("build"))

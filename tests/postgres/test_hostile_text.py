@@ -52,6 +52,10 @@ def stories(board: dibs.Board, text: str) -> Iterator[tuple[str, Callable[[], ob
     def name() -> str:
         return board.find("plain")[0].name
 
+    def holders() -> list[dibs.Holder]:
+        found = [board.holder(task) for task in board.find("plain") if task.live]
+        return [holder for holder in found if holder is not None]
+
     yield "plain", lambda: board.add("plain", data)
     yield "id", lambda: board.add(text, data)
     yield "found", lambda: [(t.id, t.name, t.state) for t in board.find(text)]
@@ -59,7 +63,10 @@ def stories(board: dibs.Board, text: str) -> Iterator[tuple[str, Callable[[], ob
     yield "stored payload", lambda: [board.payload(t) for t in board.find("plain")]
     yield "claim", lambda: board.claim(text, owner="me")
     yield "owner", lambda: board.claim("plain", owner=text, metadata="a=b")
-    yield "holder", lambda: [h.owner for t in board.find("plain") if (h := board.holder(t))]
+    yield (
+        "holder",
+        lambda: [h.owner for t in board.find("plain") if t.live and (h := board.holder(t))],
+    )
     yield "force-release", lambda: board.force_release(name(), text, by=text)
     yield "metadata", lambda: board.claim("plain", owner="me", metadata=text)
     yield "again", lambda: board.attach(name()).beat(metadata=text, note=text)
@@ -109,25 +116,25 @@ def told(board: dibs.Board, text: str) -> dict[str, object]:
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_a_database_treats_a_text_as_a_directory_does(
-    place: Site, scratch: Path, text: str
+    site: Site, tmp_path: Path, text: str
 ) -> None:
-    settle(scratch / "board")
-    before = tables(place)
-    assert told(place.board, text) == told(dibs.open(scratch / "board"), text)
-    assert tables(place) == before
-    assert place.contradictions() == []
+    settle(tmp_path / "board")
+    before = tables(site)
+    assert told(site.board, text) == told(dibs.open(tmp_path / "board"), text)
+    assert tables(site) == before
+    assert site.contradictions() == []
 
 
-def tables(place: Site) -> list[object]:
+def tables(site: Site) -> list[object]:
     """Everything that is defined in the database."""
-    return place.sql(
+    return site.sql(
         "SELECT relname, relkind::text FROM pg_class"
         " WHERE relnamespace = 'dibs'::regnamespace ORDER BY relname"
     )
 
 
-def test_payloads_and_results_keep_every_byte(place: Site) -> None:
-    board, data = place.board, bytes(range(256)) * 300
+def test_payloads_and_results_keep_every_byte(site: Site) -> None:
+    board, data = site.board, bytes(range(256)) * 300
     board.add("build", data)
     claim = board.claim("build")
     assert claim is not None

@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 
 from dibs.model.settings import Settings
 from dibs_tui.app import DibsApp
-from tests.postgres.boards import site
+from tests.postgres.boards import new_site
 from tests.postgres.cluster import Server
 from tests.postgres.outage import Plan, outage
 from tests.tui.live import SIZE, drive, text_of, until
@@ -23,7 +23,7 @@ SHORT = Plan(crashes=3, workers=3, gap=0.7)
 def test_nothing_acknowledged_is_missing_after_crashes(
     durable_server: Server, tmp_path: Path, kill: bool
 ) -> None:
-    place = site(durable_server, Settings(retry=()))
+    place = new_site(durable_server, Settings(retry=()))
     faults, figures = outage(place, tmp_path, SHORT._replace(kill=kill))
     assert faults == []
     assert figures["ok"] > 50
@@ -31,7 +31,7 @@ def test_nothing_acknowledged_is_missing_after_crashes(
 
 
 def test_the_dashboard_names_an_outage_dims_and_comes_back(durable_server: Server) -> None:
-    place = site(durable_server)
+    place = new_site(durable_server)
     board = place.board
     for number in range(6):
         board.add(f"task-{number}")

@@ -13,7 +13,7 @@ from dibs.model.settings import Settings
 from dibs_tui.app import DibsApp
 from tests.contract.test_watch import agrees, transitions
 from tests.patience import PATIENCE
-from tests.postgres.boards import Site, site
+from tests.postgres.boards import Site, new_site
 from tests.postgres.cluster import Server
 from tests.postgres.many_claims import race
 from tests.postgres.pooler import Pooler, pooler, why_not
@@ -33,11 +33,11 @@ def pooled_server(shared_server: Server) -> Iterator[Pooler]:
 @pytest.fixture
 def pooled(shared_server: Server, pooled_server: Pooler) -> Site:
     """A board behind the pooler; the test still reaches its tables directly."""
-    made = site(shared_server, Settings(max_attempts=1000, retry=()))
+    made = new_site(shared_server, Settings(max_attempts=1000, retry=()))
     return made._replace(where=pooled_server.url(made.database))
 
 
-def test_the_dashboard_says_that_a_pooler_is_between(pooled: Site, place: Site) -> None:
+def test_the_dashboard_says_that_a_pooler_is_between(pooled: Site, site: Site) -> None:
     async def found(app: DibsApp, pilot: Pilot[None]) -> None:
         await until(pilot, lambda: "pooler" in text_of(app))
 
@@ -46,7 +46,7 @@ def test_the_dashboard_says_that_a_pooler_is_between(pooled: Site, place: Site) 
         assert "pooler" not in text_of(app)
 
     drive(pooled.where, found, size=(160, 40))
-    drive(place.where, direct, size=(160, 40))
+    drive(site.where, direct, size=(160, 40))
 
 
 def test_many_processes_get_each_task_once(pooled: Site, tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_many_processes_get_each_task_once(pooled: Site, tmp_path: Path) -> None
 def test_a_storm_breaks_nothing(
     shared_server: Server, pooled_server: Pooler, tmp_path: Path
 ) -> None:
-    made = site(shared_server, settings())
+    made = new_site(shared_server, settings())
     made = made._replace(where=pooled_server.url(made.database))
     verdict = storm(made, tmp_path, Plan(seconds=4, workers=3))
     assert verdict.faults == ()

@@ -17,7 +17,7 @@ import dibs
 from tests.contract.command import CORE, Command
 from tests.filesystems.remote import free_port
 from tests.patience import PATIENCE
-from tests.postgres.boards import Site, site
+from tests.postgres.boards import Site, new_site
 from tests.postgres.cluster import Server, server, why_not
 
 SECRET = "s3cr:t/@?#&%=ä"
@@ -30,8 +30,18 @@ VERBS = (
     ("status", "door"),
     ("reap",),
     ("run", "--", "true"),
-    ("watch", "--json"),
+    ("watch",),
 )
+
+
+NO_LIBRARY = """
+import ctypes
+
+def missing(*given): raise OSError("not there")
+
+ctypes.CDLL = missing
+"""
+"""Done at the start of each Python: no library can be loaded."""
 
 
 class Trouble(NamedTuple):
@@ -92,19 +102,19 @@ def check_all(trouble: Trouble) -> None:
 
 
 def test_a_newer_schema_is_refused(shared_server: Server) -> None:
-    place = site(shared_server)
-    place.sql("UPDATE dibs.meta SET value = '999' WHERE key = 'format'")
-    check_all(Trouble(place.where, 1, ("update dibs",)))
+    site = new_site(shared_server)
+    site.sql("UPDATE dibs.meta SET value = '999' WHERE key = 'format'")
+    check_all(Trouble(site.where, 1, ("update dibs",)))
     with pytest.raises(dibs.NewerFormat):
-        dibs.open(place.where)
+        dibs.open(site.where)
 
 
 def test_a_client_that_was_connected_notices_a_newer_schema(shared_server: Server) -> None:
-    place = site(shared_server)
-    board = place.board
+    site = new_site(shared_server)
+    board = site.board
     board.add("build")
-    place.sql("UPDATE dibs.meta SET value = '999' WHERE key = 'format'")
-    place.sql(
+    site.sql("UPDATE dibs.meta SET value = '999' WHERE key = 'format'")
+    site.sql(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
         " WHERE datname = current_database() AND pid <> pg_backend_pid()"
     )
@@ -112,11 +122,11 @@ def test_a_client_that_was_connected_notices_a_newer_schema(shared_server: Serve
         board.claim()
 
 
-def test_a_missing_extra_is_named(place: Site, tmp_path: Path) -> None:
-    (tmp_path / "psycopg.py").write_text("raise ImportError('not installed')\n")
+def test_a_missing_extra_is_named(site: Site, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(NO_LIBRARY)
     env = os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{CORE}"}
     for argv in VERBS:
-        command = [sys.executable, "-m", "dibs", "-d", place.where, *argv]
+        command = [sys.executable, "-m", "dibs", "-d", site.where, *argv]
         done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=PATIENCE)
         assert done.returncode == 2, (argv, done)
         assert len(done.stderr.splitlines()) == 1, (argv, done)
@@ -214,9 +224,9 @@ def test_the_password_of_a_board_is_never_shown(secret_board: Site) -> None:
     assert hidden(repr(board.log.of("build")))
 
 
-def secret_board_add(place: Site) -> None:
+def secret_board_add(site: Site) -> None:
     """One task, whichever test comes first."""
-    board = dibs.open(place.where)
+    board = dibs.open(site.where)
     if not board.find("build"):
         board.add("build")
 
@@ -231,8 +241,8 @@ def test_the_processes_of_a_run_have_no_password_in_their_arguments(secret_board
         "    mine = int(open(f'/proc/{mine}/stat').read().rpartition(')')[2].split()[1])\n"
         "print(found)\n"
     )
-    place = dibs.open(secret_board.where)
-    place.add("looked")
+    site = dibs.open(secret_board.where)
+    site.add("looked")
     env = os.environ | {"PYTHONPATH": str(CORE), "DIBS_BOARD": secret_board.where}
     done = subprocess.run(
         [sys.executable, "-m", "dibs", "run", "looked", "--", sys.executable, "-c", look],

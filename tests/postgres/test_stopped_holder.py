@@ -21,10 +21,10 @@ LATE = {
 }
 
 
-def test_every_act_of_a_stopped_holder_is_refused_after_a_takeover(place: Site) -> None:
-    board = place.board
+def test_every_act_of_a_stopped_holder_is_refused_after_a_takeover(site: Site) -> None:
+    board = site.board
     board.add("build", b"what to do")
-    with Child(place.where) as child:
+    with Child(site.where) as child:
         assert child.ask("(claim := board.claim(owner='first', ttl=1)) and claim.fence") == 1
         child.send(signal.SIGSTOP)
         taken = board.wait_for(lambda: board.claim(owner="second", ttl=60), PATIENCE)
@@ -39,18 +39,18 @@ def test_every_act_of_a_stopped_holder_is_refused_after_a_takeover(place: Site) 
     assert taken.done(b"mine").fence == 2
     (task,) = board.find("build")
     assert board.result(task) == b"mine"
-    verbs = [event.verb for event in board.log.of("build")]
-    assert verbs == ["add", "claim", "reap", *[v for v in verbs if v == "due"], "claim", "done"]
-    assert place.contradictions() == []
+    moved = [event.verb for event in board.log.of("build") if event.dst]
+    assert [verb for verb in moved if verb != "due"] == ["add", "claim", "reap", "claim", "done"]
+    assert site.contradictions() == []
 
 
-def test_an_act_under_way_while_the_holder_is_stopped_is_decided_by_the_board(place: Site) -> None:
+def test_an_act_under_way_while_the_holder_is_stopped_is_decided_by_the_board(site: Site) -> None:
     """The process stops with its request on the way; it never ends a newer claim."""
-    board = place.board
+    board = site.board
     for number in range(20):
         ident = f"task-{number}"
         board.add(ident)
-        with Child(place.where) as child:
+        with Child(site.where) as child:
             child.ask(f"(claim := board.claim('{ident}', owner='first', ttl=1)) and 0")
             child.begin("claim.done() and 'done'")
             child.send(signal.SIGSTOP)
@@ -64,9 +64,9 @@ def test_an_act_under_way_while_the_holder_is_stopped_is_decided_by_the_board(pl
         assert (now.state, said) in (("done", "done"), ("available", "Lost")), (now, said)
 
 
-def test_a_lock_is_not_held_twice_over_a_stop(place: Site) -> None:
-    board = place.board
-    with Child(place.where) as child:
+def test_a_lock_is_not_held_twice_over_a_stop(site: Site) -> None:
+    board = site.board
+    with Child(site.where) as child:
         child.ask("(lock := board.acquire('door', owner='first', ttl=1)) and 0")
         child.send(signal.SIGSTOP)
         lock = board.acquire("door", owner="second", ttl=60, wait=PATIENCE)

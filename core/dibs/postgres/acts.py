@@ -14,6 +14,7 @@ from dibs.model.sample import SECOND
 from dibs.model.task import ASKED, AVAILABLE, CLAIMED, DONE, FAILED, HELD, LATER, WAITING, Task
 from dibs.postgres import pausing, reading, reaping, steps
 from dibs.postgres.log import PostgresLog
+from dibs.postgres.sessions import AGAIN
 from dibs.postgres.texts import packed
 
 if TYPE_CHECKING:
@@ -147,7 +148,9 @@ def purge(session: Session, older_than: float) -> int:
     by, count = packed(session.host.signature), 0
     while True:
         (gone,) = session.step(
-            "SELECT dibs.purge(%s, %s, %s, %s)", (age, _BATCH, by, session.nonce()), "the purge"
+            "SELECT dibs.purge(%s, %s, %s, %s, %s)",
+            (age, _BATCH, by, session.nonce(), AGAIN),
+            "the purge",
         )
         count += int(gone)
         if gone < _BATCH:

@@ -21,8 +21,15 @@ def location_of(where: str) -> Location:
     return Location(where, shown(where))
 
 
+def names_database(where: str) -> bool:
+    """Whether a location says in which database the board is."""
+    rest = where.partition("://")[2]
+    path, _, options = rest.partition("?")
+    return bool(path.partition("/")[2]) or bool(re.search(r"(^|&)(dbname|service)=.", options))
+
+
 def hidden(text: str, where: str) -> str:
-    """A message of the driver on one line, without the passwords of the location."""
+    """A message of the server on one line, without the passwords of the location."""
     line = next((line for line in text.splitlines() if line.strip()), text).strip()
     for secret in _secrets(where):
         line = line.replace(secret, "***")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ from dibs.model.task import ASKED, DONE, HELD, Task
 from dibs.postgres import pausing, questions, reading, steps
 from dibs.postgres.log import PostgresLog
 from dibs.postgres.outputs import OutputRows
-from dibs.postgres.sessions import AGAIN
+from dibs.postgres.sessions import AGAIN, PATIENCE
 from dibs.postgres.texts import packed
 
 if TYPE_CHECKING:
@@ -36,7 +37,9 @@ if TYPE_CHECKING:
 MARGIN = 0.8
 """The part of a ttl after which an owner that could not beat must have stopped."""
 _LOOKS = 5
-_TAKE = "SELECT * FROM dibs.take(%s, %s, %b, %s, %s, %s, %s, %s, %s, %s, %s)"
+_MADE = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 7305801))"
+"""Waits until a step that makes a claim has ended."""
+_TAKE = "SELECT * FROM dibs.take(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 
 
 class PostgresClaim:
@@ -119,9 +122,10 @@ class PostgresClaim:
         data = encode(record) if record is not self.record else None
         said = None if note is None else packed(note)
         (beaten,) = session.step(
-            "SELECT dibs.beat(%s, %s, %s, %b, %s)",
+            "SELECT dibs.beat(%s, %s, %s, %s, %s)",
             (self._eid, self.task.name, ttl, data, said),
             f"{self.name}: the heartbeat",
+            until if self.deadline else min(until, start + PATIENCE),
         )
         if not beaten:
             raise self._lost()
@@ -319,14 +323,18 @@ def take(
     texts = verb, packed(terms.owner), packed(terms.metadata)
     for _ in range(_LOOKS):
         start = session.boottime()
-        outcome, name = session.step(
-            _TAKE,
-            (
-                *(task.name if task is not None else None, claim, encode(record), terms.ttl),
-                *(terms.process is not None, *texts, lock, known, AGAIN),
-            ),
-            f"the {verb} of {claim}",
-        )
+        try:
+            outcome, name = session.step(
+                _TAKE,
+                (
+                    *(task.name if task is not None else None, claim, encode(record), terms.ttl),
+                    *(terms.process is not None, *texts, lock, known, AGAIN),
+                ),
+                f"the {verb} of {claim}",
+            )
+        except (KeyboardInterrupt, SystemExit):  # else it stays claimed without a worker
+            _give_back(session, claim)
+            raise
         if outcome != "paused":
             break
         paused, known = pausing.look(session, lock=lock)
@@ -341,6 +349,18 @@ def take(
     if session.boottime() >= deadline:
         raise Uncertain(f"{taken.stem}: the answer took longer than its lease; stop")
     return PostgresClaim(session, taken, record, deadline)
+
+
+def _give_back(session: Session, claim: str) -> None:
+    """Release a claim whose maker was interrupted before it learned its name."""
+    with suppress(DibsError):
+        session.rows(_MADE, (claim,))  # the server may be at it
+        rows = session.rows(
+            "SELECT name FROM dibs.claim WHERE strpos(name, %s) > 0", (f".{claim}.",)
+        )
+        for task in reading.tasks_of(name for (name,) in rows):
+            dst = steps.requeued_name(task, task.attempts)
+            steps.move(session, task, dst, "release", task.owner, "interrupted")
 
 
 def attach(session: Session, text: str) -> PostgresClaim:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,15 +23,14 @@ from dibs.model.portable import (
 from dibs.model.sample import SECOND
 from dibs.postgres import schema
 from dibs.postgres.addresses import hidden, shown
+from dibs.postgres.libpq import Connection, Row, ServerError
 from dibs.postgres.log import FIELDS, event_of
 from dibs.postgres.producing import LONGEST
-from dibs.postgres.sessions import Row, Session, connected, driver
+from dibs.postgres.sessions import Session, connected
 from dibs.postgres.texts import packed
 
 if TYPE_CHECKING:
     from typing import Self
-
-    import psycopg
 
     from dibs.model.events import Event
     from dibs.protocols import BoardReader
@@ -65,6 +65,10 @@ _TABLES = {
     "event": "eid, n, at, verb, src, dst, by, reason, note, act",
 }
 _BATCH = 1000
+_WAIT = 600.0
+"""Seconds that one statement of a copy may take."""
+_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
+"""How a line of `COPY` has what would end a field; all other texts here are in ASCII."""
 
 
 class PostgresReader:
@@ -72,7 +76,7 @@ class PostgresReader:
 
     omitted: tuple[str, ...] = ()
 
-    def __init__(self, where: str, conn: psycopg.Connection[Row] | None = None) -> None:
+    def __init__(self, where: str, conn: Connection | None = None) -> None:
         self._where = where
         self._given = conn
 
@@ -86,13 +90,13 @@ class PostgresReader:
 
     def __exit__(self, *error: object) -> None:
         if self._given is not None:
-            self._given.close()
+            self._given.finish()
 
     def _rows(self, sql: str, *params: object) -> list[Row]:
         assert self._given is not None
         try:
-            return self._given.execute(sql, params).fetchall()
-        except driver().Error as error:
+            return self._given.execute(sql, params, _WAIT)
+        except ServerError as error:
             raise _failed(self._where, error) from error
 
     def head(self) -> PortableHead:
@@ -156,7 +160,7 @@ class PostgresWriter:
 
     def __init__(self, where: str) -> None:
         self._where = where
-        self._alone = schema.Alone(where)
+        self._alone = schema.alone(where)
         self._published = False
 
     def __enter__(self) -> Self:
@@ -165,13 +169,14 @@ class PostgresWriter:
 
     def __exit__(self, *error: object) -> None:
         if not self._published:
-            self._conn.rollback()
-        self._conn.close()
+            with suppress(ServerError):
+                self._conn.execute("ROLLBACK")
+        self._alone.__exit__(None, None, None)
 
     def begin(self) -> bool:
         try:
             return self._begin()
-        except driver().Error as error:
+        except ServerError as error:
             raise _failed(self._where, error) from error
 
     def _begin(self) -> bool:
@@ -188,13 +193,13 @@ class PostgresWriter:
               AND NOT EXISTS (SELECT 1 FROM dibs.pause)
               AND NOT EXISTS (SELECT 1 FROM dibs.event)
             """
-        ).fetchall()
+        )
         return bool(empty)
 
     def write(self, board: BoardReader) -> None:
         try:
             self._write(board)
-        except driver().Error as error:
+        except ServerError as error:
             raise _failed(self._where, error) from error
 
     def _write(self, board: BoardReader) -> None:
@@ -237,11 +242,8 @@ class PostgresWriter:
     def _flush(self, pending: dict[str, list[Row]]) -> None:
         for table, rows in pending.items():
             if rows:
-                with self._conn.cursor().copy(
-                    f"COPY dibs.{table} ({_TABLES[table]}) FROM STDIN"
-                ) as out:
-                    for row in rows:
-                        out.write_row(row)
+                lines = "".join("\t".join(map(_field, row)) + "\n" for row in rows)
+                self._conn.copy(f"COPY dibs.{table} ({_TABLES[table]}) FROM STDIN", lines.encode())
                 rows.clear()
 
     def written(self) -> PostgresReader:
@@ -249,12 +251,21 @@ class PostgresWriter:
 
     def publish(self) -> None:
         try:
-            self._conn.execute("SET LOCAL synchronous_commit = on")
-            self._conn.execute("ANALYZE dibs.task, dibs.payload, dibs.event")
-            self._conn.commit()
-        except driver().Error as error:
+            self._conn.execute("ANALYZE dibs.task, dibs.payload, dibs.event", (), _WAIT)
+            self._conn.execute("SELECT dibs.durable()")
+            self._conn.execute("COMMIT", (), _WAIT)
+        except ServerError as error:
             raise _failed(self._where, error) from error
         self._published = True
+
+
+def _field(value: object) -> str:
+    """A value as a line of `COPY` has it."""
+    if value is None:
+        return "\\N"
+    if isinstance(value, bytes):
+        return f"\\\\x{value.hex()}"
+    return str(value).translate(_ESCAPES)
 
 
 def _add_rows(pending: dict[str, list[Row]], each: PortableId, events: int) -> int:

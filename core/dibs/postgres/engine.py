@@ -184,7 +184,7 @@ class PostgresBoard(Blocks):
         def attempt() -> bool | None:
             (count,) = self._session.row(
                 "SELECT count(*) FROM (SELECT 1 FROM dibs.task "
-                "WHERE state IN ('available', 'later') LIMIT %s) some",
+                "WHERE state IN ('available', 'later') LIMIT %s) few",
                 (most + 1,),
             )
             return bool(count <= most) or None

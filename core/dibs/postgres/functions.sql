@@ -303,14 +303,22 @@ CREATE OR REPLACE FUNCTION dibs.sweep(p_eid text, p_fence bigint) RETURNS void L
   DELETE FROM dibs.output WHERE eid = p_eid AND fence <= p_fence
 $$;
 
-CREATE OR REPLACE FUNCTION dibs.purge(p_age bigint, p_most integer, p_by text, p_act text)
-RETURNS integer LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION dibs.purge(
+  p_age bigint, p_most integer, p_by text, p_act text, p_again boolean
+) RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE
   t dibs.task;
   v_moment bigint := dibs.clock();
   v_count integer := 0;
 BEGIN
   PERFORM dibs.durable();
+  IF p_again THEN
+    SELECT count(*) INTO v_count FROM dibs.event e
+      WHERE e.at > v_moment - 3600000000000 AND e.verb = 'purge' AND e.act = p_act;
+    IF v_count > 0 THEN
+      RETURN v_count;
+    END IF;
+  END IF;
   FOR t IN SELECT * FROM dibs.task x WHERE x.state = 'done' AND x.since <= v_moment - p_age
     ORDER BY x.eid LIMIT p_most FOR UPDATE
   LOOP

@@ -8,14 +8,15 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from dibs.model import events, names
-from dibs.model.errors import DibsError
+from dibs.model.errors import BadName, DibsError
 from dibs.model.events import Cursor, Event
 from dibs.model.rates import TOTALS, Rates
 from dibs.model.sample import SECOND
 from dibs.postgres.texts import packed, unpacked
 
 if TYPE_CHECKING:
-    from dibs.postgres.sessions import Row, Session
+    from dibs.postgres.libpq import Row
+    from dibs.postgres.sessions import Session
 
 REASON_CHARS = 4096
 PAGE = 2000
@@ -114,7 +115,10 @@ class PostgresLog:
         self, ident: str | None, verbs: Collection[str], until: Cursor | None, order: str
     ) -> Iterator[Event]:
         """The events in the order of their steps, a page at a time; each page is a call."""
-        eid = None if ident is None else names.escape(ident)
+        try:
+            eid = names.escape(ident) if ident else ident
+        except BadName:  # as on a directory: nothing has such an id, so nothing happened to it
+            return
         snapshot = next(iter(until.position)) if until is not None else None
         beyond, last = ("<", None) if order == "DESC" else (">", None)
         wanted = [packed(verb) for verb in verbs] or None

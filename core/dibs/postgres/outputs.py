@@ -55,7 +55,7 @@ class OutputRows:
         if part:
             oldest = at + len(part) - 2 * self._quarter
             self._session.step(
-                "SELECT dibs.keep(%s, %s, %s, %s, %s, %b, %s)",
+                "SELECT dibs.keep(%s, %s, %s, %s, %s, %s, %s)",
                 (*self._about, at, tail, part, oldest),
                 "the output",
             )

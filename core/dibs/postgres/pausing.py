@@ -86,7 +86,7 @@ def _begin(
     until = None if made.until is None else int(made.until * SECOND)
     texts = verb, src, dst, packed(by), packed(reason[:REASON_CHARS]), session.nonce()
     session.step(
-        "SELECT dibs.pause(%s, %s, %s, %b, %s, %s, %s, %s, %s, %s)",
+        "SELECT dibs.pause(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
         (made.name, until, made.locks, encode_pause(made), *texts),
         "the pause",
     )

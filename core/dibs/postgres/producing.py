@@ -50,7 +50,7 @@ def publish(
     """Begin the next life of an id; None if it is not over. With a `folder` it is a free lock."""
     by = packed(session.host.signature)
     (name,) = session.step(
-        "SELECT dibs.add(%s, %s, %s, %s, %b, %s, %s)",
+        "SELECT dibs.add(%s, %s, %s, %s, %s, %s, %s)",
         (names.escape(ident), folder, priority, not_before, payload, by, session.nonce()),
         f"the add of {ident!a}",
     )

@@ -22,7 +22,8 @@ from dibs.postgres import pausing
 from dibs.postgres.texts import unpacked
 
 if TYPE_CHECKING:
-    from dibs.postgres.sessions import Row, Session
+    from dibs.postgres.libpq import Row
+    from dibs.postgres.sessions import Session
 
 HOLDER = "c.name, c.beat, c.since, c.record, c.note, c.noted"
 APART = (DONE, FAILED, FREE)

@@ -6,12 +6,10 @@ the server finds out that it was done already.
 
 from __future__ import annotations
 
-import os
 import time
-import weakref
 from collections.abc import Callable, Sequence
 from threading import RLock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from dibs.host import boottime, nonce
 from dibs.model.errors import (
@@ -19,7 +17,6 @@ from dibs.model.errors import (
     BoardMissing,
     NewerFormat,
     NotABoard,
-    NotInstalled,
     OlderFormat,
     ReadOnly,
     StorageError,
@@ -27,13 +24,10 @@ from dibs.model.errors import (
 )
 from dibs.model.sample import SECOND, Sample
 from dibs.model.settings import Settings, load
-from dibs.postgres.addresses import hidden, shown
+from dibs.postgres.addresses import hidden, names_database, shown
+from dibs.postgres.libpq import Connection, Row, ServerError
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
-    import psycopg
-
     from dibs.host import Host
 
 FORMAT = 1
@@ -41,10 +35,13 @@ FORMAT = 1
 PATIENCE = 10 * SECOND
 """For how long a call tries to reach the server again."""
 _PAUSE = 0.1
-_INSTALL = "pip install 'dibs[postgres]'"
+CONNECT = 10.0
+"""Seconds that a new connection may take."""
+SILENCE = 30.0
+"""Seconds without an answer after which a connection is given up."""
 _DEFAULTS = {
     "application_name": "dibs",
-    "connect_timeout": "10",
+    "client_encoding": "UTF8",
     "keepalives": "1",
     "keepalives_idle": "10",
     "keepalives_interval": "5",
@@ -57,7 +54,6 @@ SELECT pg_backend_pid(), dibs.clock(), current_setting('synchronous_commit'),
   (SELECT value FROM dibs.meta WHERE key = 'format'),
   (SELECT value FROM dibs.meta WHERE key = 'settings')
 """
-Row = tuple[Any, ...]
 AGAIN = object()
 """Stands for whether a call is made again, so that the server has to look whether it was done."""
 
@@ -85,9 +81,7 @@ class Session:
         self.sleep: Callable[[float], object] = time.sleep
         self.nonce = nonce
         self.patience = PATIENCE
-        self._psycopg = driver()
-        self._conn: psycopg.Connection[Row] | None = None
-        self._pid = 0
+        self._conn: Connection | None = None
         self._lock = RLock()
         self._last = Sample(0, 0)
 
@@ -101,13 +95,14 @@ class Session:
         """The only row of such a statement."""
         return self.rows(sql, params)[0]
 
-    def step(self, sql: str, params: Sequence[object], what: str) -> Row:
+    def step(self, sql: str, params: Sequence[object], what: str, until: int = 0) -> Row:
         """The row of one step; `Uncertain` if the answer was lost for good.
 
-        The step must find out by itself that it was done before: it is made again after a cut.
+        The step must find out by itself that it was done before: it is made again after a cut,
+        until that time on the boot-time clock.
         """
         self.refuse_read_only()
-        return self._call(sql, params, step=what)[0]
+        return self._call(sql, params, step=what, until=until)[0]
 
     def refuse_read_only(self) -> None:
         """Raise if this board was opened read-only."""
@@ -136,54 +131,55 @@ class Session:
     def connect(self) -> None:
         """Connect now, and refuse what is no board of this format."""
         with self._lock:
-            self._connection()
+            try:
+                self._connection()
+            except Unreachable as error:
+                raise self._given_up(error, "") from None
 
     def close(self) -> None:
         """Close the connection; the next call opens another."""
         with self._lock:
-            if self._conn is not None and self._pid == os.getpid():
-                self._conn.close()
+            if self._conn is not None:
+                self._conn.finish()
             self._conn = None
 
-    def _call(self, sql: str, params: Sequence[object], step: str) -> list[Row]:
-        until = self.boottime() + self.patience
+    def _call(self, sql: str, params: Sequence[object], step: str, until: int = 0) -> list[Row]:
+        until = until or self.boottime() + self.patience
         sent = False
-        given = [False if param is AGAIN else param for param in params]
-        with self._lock:
-            while True:
-                again: Exception
-                try:
+        while True:
+            again: Exception
+            given = [sent if param is AGAIN else param for param in params]
+            try:
+                with self._lock:
                     conn = self._connection()
-                except Unreachable as error:
-                    again = error
-                else:
-                    try:
-                        sent = True
-                        return conn.execute(sql, given).fetchall()
-                    except self._psycopg.Error as error:
-                        self._refuse(error)
-                        again = error
-                        given = [True if param is AGAIN else param for param in params]
-                if self.boottime() >= until:
-                    raise self._given_up(again, step if sent else "") from again
-                self.sleep(_PAUSE)
+                    sent = True
+                    return conn.execute(sql, given, self._silence(until))
+            except Unreachable as error:
+                again = error
+            except ServerError as error:
+                self._refuse(error)
+                again = error
+            if self.boottime() >= until:
+                raise self._given_up(again, step if sent else "") from again
+            self.sleep(_PAUSE)
 
-    def _refuse(self, error: psycopg.Error) -> None:
+    def _silence(self, until: int) -> float:
+        """For how many seconds to wait for an answer: a beat must not wait beyond its lease."""
+        left = (until - self.boottime()) / SECOND
+        return min(SILENCE, max(left, 0.5))
+
+    def _refuse(self, error: ServerError) -> None:
         """Raise what another try would only repeat; else drop the connection."""
-        state = error.sqlstate or ""
-        if state in _CONFLICT:
+        if error.state in _CONFLICT:
             return
-        if state[:2] not in _CUT and not isinstance(
-            error, (self._psycopg.OperationalError, self._psycopg.InterfaceError)
-        ):
-            raise self._error(error) from error
-        if state[:2] == "53":
+        moved = error.state == _STANDBY and "," in self.where  # it was the primary before
+        if error.state and not moved and error.state[:2] not in _CUT:
             raise self._error(error) from error
         self.close()
 
-    def _error(self, error: psycopg.Error) -> StorageError:
-        text, state = hidden(str(error), self.where), error.sqlstate or ""
-        if state in ("42501", "25006"):
+    def _error(self, error: ServerError) -> StorageError:
+        text, state = hidden(str(error), self.where), error.state
+        if state in ("42501", _STANDBY):
             return ReadOnly(f"{self.label}: {text}: connect as a role that may do this")
         if state in ("3F000", "42P01", "42883"):
             return NotABoard(
@@ -204,42 +200,40 @@ class Session:
         doubt.again = True
         return doubt
 
-    def _connection(self) -> psycopg.Connection[Row]:
+    def _connection(self) -> Connection:
         """The open connection, or a new one; a forked child has its own."""
-        if self._conn is not None and not self._conn.closed and self._pid == os.getpid():
+        if self._conn is not None and self._conn.usable:
             return self._conn
         boot = self.boottime()
         conn = connected(self.where, read_only=self.read_only)
         try:
             found = self._looked(conn)
         except BaseException:
-            conn.close()
+            conn.finish()
             raise
-        self._conn, self._pid = conn, os.getpid()
-        weakref.finalize(self, conn.close)
+        self._conn = conn
         pid, moment, commit, standbys, fsync, _, settings = found
         self.sample(moment, boot)
-        pooled = pid != conn.info.backend_pid
-        if pooled:
-            conn.prepare_threshold = None
+        pooled = pid != conn.backend
+        conn.prepares = not pooled
         self.server = Server(pooled, _durability(commit, standbys, fsync))
         self.settings = load(settings.encode())
         return conn
 
-    def _looked(self, conn: psycopg.Connection[Row]) -> Row:
+    def _looked(self, conn: Connection) -> Row:
         try:
-            (found,) = conn.execute(_LOOK).fetchall()
-        except self._psycopg.Error as error:
-            if (error.sqlstate or "") in ("3F000", "42P01", "42883"):
+            (found,) = conn.execute(_LOOK)
+        except ServerError as error:
+            if error.state in ("3F000", "42P01", "42883"):
                 raise BoardMissing(
                     f"{self.label}: this database is no board: "
                     f"`dibs -d {self.label} init` makes it one"
                 ) from None
-            if (error.sqlstate or "") == "42501":
+            if error.state == "42501":
                 raise self._error(error) from None
             raise Unreachable(hidden(str(error), self.where)) from error
         check_format(found[5], self.label)
-        return tuple(found)
+        return found
 
 
 class Unreachable(Exception):
@@ -248,50 +242,34 @@ class Unreachable(Exception):
 
 _CONFLICT = ("40001", "40P01")
 """A conflict of two steps, of which the server has undone this one."""
-_CUT = ("08", "57", "53")
+_CUT = ("08", "57")
+"""The server ends, or has not yet begun."""
+_STANDBY = "25006"
+"""The server takes no changes."""
 
 
-def driver() -> ModuleType:
-    """The driver; `NotInstalled` says how to get it."""
-    try:
-        import psycopg
-    except ImportError:
-        raise NotInstalled(
-            f"a board in PostgreSQL needs a package that is not installed: `{_INSTALL}`"
-        ) from None
-    return psycopg
-
-
-def connected(where: str, *, read_only: bool = False) -> psycopg.Connection[Row]:
+def connected(where: str, *, read_only: bool = False) -> Connection:
     """A new connection; an error on one line says what is wrong and what to do."""
-    driver()
-    import psycopg
-    from psycopg.conninfo import conninfo_to_dict
-
-    try:
-        given = conninfo_to_dict(where)
-    except psycopg.Error as error:
-        text = hidden(str(error), where)
-        raise BadName(
-            f"{shown(where)}: {text}: give it as postgresql://USER@HOST/DATABASE"
-        ) from None
-    if not given.get("dbname") and not os.environ.get("PGDATABASE") and "service" not in given:
+    if not names_database(where):
         raise BadName(
             f"{shown(where)} names no database: give it as postgresql://USER@HOST/DATABASE"
         )
-    wanted = _DEFAULTS | {key: str(value) for key, value in given.items() if value is not None}
-    if "," in wanted.get("host", "") and not read_only:
-        wanted.setdefault("target_session_attrs", "read-write")
+    options = {**_DEFAULTS, "dbname": where}  # what the address itself says counts more
+    if not read_only and "," in where.partition("?")[0]:
+        options = {"target_session_attrs": "read-write", **options}
     try:
-        return psycopg.connect(autocommit=True, **wanted)  # type: ignore[arg-type]
-    except psycopg.Error as error:
-        raise refused(str(error), where) from None
+        return Connection(options, CONNECT)
+    except ServerError as error:
+        raise refused(error, where) from None
 
 
-def refused(text: str, where: str) -> Exception:
+def refused(error: ServerError, where: str) -> Exception:
     """The error for a connection that was not made."""
-    line, label = hidden(text, where), shown(where)
-    if "password authentication failed" in text or "no password supplied" in text:
+    text, label = str(error), shown(where)
+    line = hidden(text, where)
+    if "invalid" in text and ("URI" in text or "connection option" in text):
+        return BadName(f"{label}: {line}: give it as postgresql://USER@HOST/DATABASE")
+    if error.password:
         return StorageError(
             f"{label}: the server refused the password: give it in PGPASSWORD or in ~/.pgpass"
         )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dibs.postgres.sessions import Session
 
 MOVED, GONE, BEATEN = "moved", "gone", "beaten"
-_MOVE = f"SELECT dibs.move({', '.join(['%s'] * 16)}, %b, %b, %s, %s)"
+_MOVE = f"SELECT dibs.move({', '.join(['%s'] * 16)}, %s, %s, %s, %s)"
 
 
 class Text(NamedTuple):

@@ -105,7 +105,7 @@ class PostgresPresence:
             since = session.about() - (session.boottime() - self._begun) / SECOND
             self._waiter = Waiter(name, self._owner, session.host.name, state, since)
         self._call(
-            "INSERT INTO dibs.waiter VALUES (%s, dibs.clock(), %b) "
+            "INSERT INTO dibs.waiter VALUES (%s, dibs.clock(), %s) "
             "ON CONFLICT (name) DO UPDATE SET touched = dibs.clock() RETURNING name",
             (self._waiter.name, spell(self._waiter)),
         )

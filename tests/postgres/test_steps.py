@@ -1,0 +1,237 @@
+"""Each step is done once, whatever happens to its answer, and compares the exact name."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import dibs
+from dibs.postgres import claims as making
+from dibs.postgres.engine import PostgresBoard
+from dibs.postgres.libpq import Row
+from dibs.postgres.sessions import AGAIN, Session
+from tests.core.tools import in_child
+from tests.patience import PATIENCE
+from tests.postgres.server import Place
+
+
+def session_of(board: dibs.Board) -> Session:
+    assert isinstance(board, PostgresBoard)
+    return board._session
+
+
+def cut(place: Place) -> None:
+    """End every connection to the board's database."""
+    place.server.execute(
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND pid <> pg_backend_pid()",
+        place.database,
+    )
+
+
+def whole(place: Place) -> None:
+    """The rows agree with each other."""
+    assert place.board.check() == []
+
+
+def test_a_cut_connection_is_made_again_by_the_next_call(place: Place) -> None:
+    board = place.board
+    board.add("a")
+    cut(place)
+    claim = board.claim()
+    assert claim is not None
+    cut(place)
+    claim.beat()
+    cut(place)
+    assert claim.done().state == "done"
+    cut(place)
+    assert [event.verb for event in board.log.of("a")] == ["add", "claim", "done"]
+    whole(place)
+
+
+class Lossy(Session):
+    """A session that loses the first answer of every step, after the server has done it."""
+
+    def step(self, sql: str, params: Sequence[object], what: str, until: int = 0) -> Row:
+        super().step(sql, params, what, until)
+        again = [True if each is AGAIN else each for each in params]
+        return super().step(sql, again, what, until)
+
+
+@pytest.fixture
+def lossy(place: Place) -> PostgresBoard:
+    session = Lossy(place.where, dibs.this_host())
+    session.connect()
+    return PostgresBoard(session)
+
+
+def test_no_step_is_done_twice_if_its_answer_is_lost(place: Place, lossy: PostgresBoard) -> None:
+    assert lossy.add("a", b"p").name == "a.available"
+    assert lossy.add("b").name == "b.available"
+    claim = lossy.claim("a")
+    assert claim is not None
+    assert (claim.id, claim.fence) == ("a", 1)
+    claim.beat(note="half")
+    assert claim.fail("no").attempts == 1
+    claim = lossy.claim()
+    assert claim is not None
+    assert claim.fence == 2
+    asked = claim.ask("which?")
+    lossy.answer(asked.name, "that")
+    claim = lossy.claim("a")
+    assert claim is not None
+    lossy.force_release(claim.name, "stuck")
+    parked = lossy.park(lossy.find("a")[0].name, "no")
+    lossy.undo(lossy.undoable("a"))
+    assert parked.state == "failed"
+    pause, _ = lossy.pause_claims("lunch")
+    assert lossy.resume_claims([pause.name]) == (pause,)
+    claim = lossy.claim("a")
+    assert claim is not None
+    claim.done(b"42")
+    assert lossy.purge(0) == 1
+    lossy.forget("a")
+    lock = lossy.acquire("door")
+    assert lossy.acquire("door", lease=lock.name).name == lock.name
+    lock.release()
+    verbs = [event.verb for event in lossy.log.of("a")]
+    assert verbs == [
+        "add", "claim", "fail", "claim", "ask", "answer", "claim", "force-release", "park", "undo",
+        "claim", "done", "purge", "forget",
+    ]  # fmt: skip
+    assert [event.verb for event in lossy.log.oldest_first() if not event.id] == [
+        "pause",
+        "unpause",
+    ]
+    whole(place)
+
+
+def test_a_claim_that_is_asked_for_again_gets_the_task_of_the_first(place: Place) -> None:
+    place.board.add("a")
+    place.board.add("b")
+    session = session_of(place.board)
+    terms: tuple[object, ...] = ("c-0123456789", b"{}", 60.0, False, "claim", "c", "", False, [])
+    first = session.row(making._TAKE, (None, *terms, False))
+    assert session.row(making._TAKE, (None, *terms, True)) == first
+    counts = place.board.snapshot().counts()
+    assert (counts["available"], counts["claimed"]) == (1, 1)
+
+
+def test_threads_share_a_session_and_no_task_is_given_twice(place: Place) -> None:
+    for number in range(60):
+        place.board.add(f"t{number}")
+
+    def work() -> list[str]:
+        found = []
+        while (claim := place.board.claim()) is not None:
+            claim.beat()
+            claim.done()
+            found.append(claim.id)
+        return found
+
+    with ThreadPoolExecutor(4) as pool:
+        done = [future.result(PATIENCE) for future in [pool.submit(work) for _ in range(4)]]
+    assert sorted(name for each in done for name in each) == sorted(f"t{n}" for n in range(60))
+    whole(place)
+
+
+def test_a_forked_child_has_a_connection_of_its_own(place: Place) -> None:
+    place.board.add("a")
+    name = in_child(lambda: getattr(place.board.claim(process=os.getppid()), "name", ""))
+    assert place.board.find("a")[0].stem == name
+    place.board.attach(name).done()
+
+
+def test_a_pause_waits_for_a_claim_that_has_not_looked_for_it(place: Place) -> None:
+    import psycopg
+
+    place.board.add("a")
+    with psycopg.connect(place.where) as slow:  # a claim that was stopped before its commit
+        slow.execute(
+            making._TAKE,
+            (None, "c-0123456789", b"{}", 60.0, False, "claim", "c", "", False, [], False),
+        )
+        listed: list[tuple[str, ...]] = []
+
+        def pause() -> None:
+            _, held = place.other().pause_claims("deploy")
+            listed.append(tuple(task.id for task in held))
+
+        thread = threading.Thread(target=pause)
+        thread.start()
+        thread.join(0.3)
+        assert thread.is_alive()
+        slow.commit()
+        thread.join(PATIENCE)
+    assert listed == [("a",)]
+
+
+def test_a_reaper_leaves_a_claim_that_beats_after_its_look(place: Place) -> None:
+    from dibs.postgres import reading, reaping
+
+    place.board.add("a")
+    claim = place.board.claim(ttl=10)
+    assert claim is not None
+    session = session_of(place.other())
+    place.advance(11)
+    found, now = reading.holder(session, claim.task), session.now()
+    assert found is not None
+    place.server.execute("UPDATE dibs.claim SET beat = dibs.clock()", place.database)
+    assert reaping.reap_one(session, found, now) is None
+    assert place.board.find("a") == (claim.task,)
+
+
+def test_after_the_server_has_lost_its_past_no_fence_is_given_again(place: Place) -> None:
+    place.board.add("a")
+    first = place.board.claim("a")
+    assert first is not None
+    first.release()
+    lost = "UPDATE dibs.meta SET value = '00000099' WHERE key = 'timeline'"
+    place.server.execute(lost, place.database)
+    many = [place.other() for _ in range(3)]
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(lambda board: board.acquire(f"door-{id(board)}"), many))
+    second = place.board.claim("a")
+    assert second is not None
+    assert second.fence == (1 << 40) + 1, "one epoch, however many found out"
+    assert second.done().state == "done"
+    whole(place)
+
+
+def test_a_check_finds_rows_that_do_not_agree(place: Place) -> None:
+    place.board.add("a")
+    claim = place.board.claim()
+    assert claim is not None
+    whole(place)
+    place.server.execute("DELETE FROM dibs.claim", place.database)
+    (found,) = place.board.check()
+    assert (found.kind, found.name) == ("claim", claim.task.name)
+    place.server.execute("DELETE FROM dibs.event WHERE n = 1", place.database)
+    assert {finding.kind for finding in place.board.check()} == {"claim", "event"}
+
+
+def test_texts_that_no_database_holds_come_back(place: Place) -> None:
+    board, text = place.board, "nul \0 surrogate \udc80 quote ' \\ \x1b[31m é ☃ \\u0041"
+    board.add(text[:20].encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape"))
+    board.add("a")
+    claim = board.claim("a")
+    assert claim is not None
+    claim.fail(text)
+    assert board.log.of("a")[-1].reason == text
+    board.log.note("report", text, by=text)
+    last = list(board.log.oldest_first())[-1]
+    assert (last.reason, last.by) == (text, text)
+
+
+def test_a_wait_of_a_claim_ends_soon_after_an_add(place: Place) -> None:
+    board = dibs.open(place.where)
+    begin = time.monotonic()
+    threading.Timer(0.3, place.board.add, ("a",)).start()
+    claim = board.wait_for(board.claim, PATIENCE)
+    assert claim is not None
+    assert time.monotonic() - begin < PATIENCE / 2
