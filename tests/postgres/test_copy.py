@@ -19,7 +19,7 @@ from dibs.model.settings import dump
 from tests.contract.command import CORE, Command
 from tests.core.conftest import fast
 from tests.patience import PATIENCE
-from tests.postgres.boards import site
+from tests.postgres.boards import new_site
 from tests.postgres.cluster import Server
 
 HOSTILE = (
@@ -48,7 +48,7 @@ class Places:
         """An empty board with other settings than the defaults."""
         settings = dibs.Settings(ttl=77, durability="off", retry=(), run_log=8192)
         if engine == "postgres":
-            return site(self._server, settings).board
+            return new_site(self._server, settings).board
         where = self.new(engine)
         folder = Path(where) / ".dibs"
         folder.mkdir(parents=True)

@@ -85,7 +85,7 @@ EXAMPLES = {
     "check": ("dibs check --repair", "dibs -d /mnt/tasks check --probe --peer /srv/tasks"),
     "purge": ("dibs purge --done --older-than 7d",),
     "forget": ("dibs forget report-7", "dibs forget --from old-ids.txt"),
-    "copy": ("dibs copy /srv/tasks postgresql://dibs@db.example/tasks",),
+    "copy": ("dibs copy /srv/tasks postgresql://db.example/tasks",),
     "upgrade": ("dibs -d /srv/tasks upgrade",),
     "where": ("dibs where", "dibs --json where"),
     "paths": ("dibs paths", "dibs --json paths"),

@@ -173,7 +173,7 @@ class Connection:
         self._answer(self._lib.PQsendQuery(self._conn, sql.encode()), 600.0)
 
     def copy(self, sql: str, lines: bytes) -> None:
-        """Run a `COPY … FROM STDIN` with these lines, which wait for the server as they are sent."""
+        """Run a `COPY … FROM STDIN` with these lines; it waits for the server to take them."""
         lib, conn = self._lib, self._conn
         self._answer(lib.PQsendQuery(conn, sql.encode()), 600.0)
         if lib.PQputCopyData(conn, lines, len(lines)) != 1 or lib.PQputCopyEnd(conn, None) != 1:
