@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dibs.model.errors import BoardMissing, StorageError
+from dibs.model.errors import BoardMissing, Refused, StorageError
 from dibs.model.settings import DEFAULT_TOML
 from dibs.postgres.addresses import hidden, shown
 from dibs.postgres.libpq import Connection, ServerError
@@ -35,6 +35,30 @@ def make(conn: Connection, where: str, settings: bytes = DEFAULT_TOML) -> None:
         conn.execute("INSERT INTO dibs.meta VALUES (%s, %s)", (key, value))
     conn.execute("INSERT INTO dibs.meta VALUES ('timeline', dibs.timeline())")
     conn.execute("INSERT INTO dibs.task VALUES ('', NULL, 'gone', 0, 0, 5, 0, 0, 0, '', 0, 0)")
+
+
+def initialize_demo(where: str, settings: bytes) -> None:
+    """Make a board that `remove_demo` may remove, also in place of an earlier one."""
+    with alone(where) as conn:
+        if not _drop_demo(conn) and _format(conn) is not None:
+            raise Refused(
+                f"{shown(where)} has a board already: make an empty database with `createdb`"
+            )
+        make(conn, where, settings)
+        conn.execute("INSERT INTO dibs.meta VALUES ('demo', '')")
+
+
+def remove_demo(where: str) -> None:
+    """Remove a board that `initialize_demo` has made, and no other."""
+    with alone(where) as conn:
+        _drop_demo(conn)
+
+
+def _drop_demo(conn: Connection) -> bool:
+    if _format(conn) is None or not conn.execute("SELECT FROM dibs.meta WHERE key = 'demo'"):
+        return False
+    conn.execute("DROP SCHEMA dibs CASCADE")
+    return True
 
 
 def upgrade(where: str) -> bool:
