@@ -239,6 +239,24 @@ class Board(Protocol):
         'build'
         """
 
+    def claim_many(
+        self,
+        count: int,
+        *,
+        owner: str | None = None,
+        ttl: float | None = None,
+        metadata: str = "",
+        process: Process | int | None = None,
+    ) -> list[Claim]:
+        """Claim the next tasks, at most `count`; as many as are available, none if none is.
+
+        On a database it is one step, so it costs little more than one claim. Each claim has its
+        own lease: finish, or heartbeat, all of them in time.
+
+        >>> [claim.id for claim in board.claim_many(2, owner="web-3")]
+        ['build', 'deploy']
+        """
+
     def working(
         self,
         ident: str | None = None,

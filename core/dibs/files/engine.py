@@ -20,6 +20,7 @@ from dibs.host import Host, Terms, this_host
 from dibs.model import names
 from dibs.model.errors import (
     BoardMissing,
+    DibsError,
     NotABoard,
     NotMounted,
     StorageError,
@@ -33,7 +34,7 @@ from dibs.model.location import Location
 from dibs.model.names import PAUSED
 from dibs.model.process import Process
 from dibs.model.sample import SECOND
-from dibs.model.settings import DEFAULT_TOML, Settings, check_wait
+from dibs.model.settings import DEFAULT_TOML, Settings, check_count, check_wait
 from dibs.model.task import ASKED, AVAILABLE, DONE, FAILED, LATER, WAITING, Task
 
 if TYPE_CHECKING:
@@ -71,7 +72,6 @@ if TYPE_CHECKING:
     from dibs.model.capabilities import Capability
     from dibs.model.delta import Delta
     from dibs.model.entries import Entry
-    from dibs.model.errors import DibsError
     from dibs.model.events import Event
     from dibs.model.evidence import Evidence
     from dibs.model.fitness import Ability
@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     from dibs.model.snapshot import Snapshot
     from dibs.model.undoing import LastActs
     from dibs.model.waiters import Waiter
+    from dibs.protocols import Claim
     from dibs.waiting import Waits
 else:
     acts, checkup, checkup_ids, entries, evidence, forgetting, lists, lost_mounts, questions = map(
@@ -322,6 +323,31 @@ class FilesBoard(Blocks):
             self._queue.refill()
             claim = self._claim_next(terms)
         return claim
+
+    def claim_many(
+        self,
+        count: int,
+        *,
+        owner: str | None = None,
+        ttl: float | None = None,
+        metadata: str = "",
+        process: Process | int | None = None,
+    ) -> list[Claim]:
+        check_count(count)
+        first = self.claim(owner=owner, ttl=ttl, metadata=metadata, process=process)
+        found: list[Claim] = [first] if first is not None else []
+        terms = Terms(self._store.host, self._store.settings, owner, ttl, metadata, process)
+        try:
+            while found and len(found) < count and (next_ := self._claim_next(terms)) is not None:
+                found.append(next_)
+        except DibsError:
+            pass  # what was claimed counts, and the caller has to learn its names
+        except BaseException:  # Ctrl+C: else they stay claimed without a worker
+            for claim in found:
+                with suppress(DibsError):
+                    claim.release("interrupted")
+            raise
+        return found
 
     def attach(self, name: str) -> FilesClaim:
         return attach(self._store, name)

@@ -17,7 +17,7 @@ from dibs.model.errors import BadName, BoardMissing
 from dibs.model.events import ON_BOARD
 from dibs.model.evidence import Verdict
 from dibs.model.sample import SECOND
-from dibs.model.settings import Settings, check_wait
+from dibs.model.settings import Settings, check_count, check_wait
 from dibs.model.task import ASKED, LATER, WAITING, Task
 from dibs.postgres import (
     acts,
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from dibs.postgres.copying import PostgresReader, PostgresWriter
     from dibs.postgres.waiting import PostgresPresence, PostgresRetry
     from dibs.postgres.watch import PostgresWatch
+    from dibs.protocols import Claim
     from dibs.waiting import Waits
 
 Found = TypeVar("Found")
@@ -213,6 +214,26 @@ class PostgresBoard(Blocks):
         if claim is None and not swept and self._sweep():
             claim = claims.take(self._session, None, terms)
         return claim
+
+    def claim_many(
+        self,
+        count: int,
+        *,
+        owner: str | None = None,
+        ttl: float | None = None,
+        metadata: str = "",
+        process: Process | int | None = None,
+    ) -> list[Claim]:
+        check_count(count)
+        terms = self._terms(owner, ttl, metadata, process)
+        self._session.refuse_read_only()
+        swept = self._session.boottime() >= self._swept
+        if swept:
+            self._sweep()
+        found = claims.take_many(self._session, count, terms)
+        if not found and not swept and self._sweep():
+            found = claims.take_many(self._session, count, terms)
+        return list(found)
 
     def attach(self, name: str) -> PostgresClaim:
         return claims.attach(self._session, name)

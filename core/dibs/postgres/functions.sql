@@ -175,6 +175,79 @@ BEGIN
 END
 $$;
 
+-- Claim the first of the queue under as many names of claims as are given; the names, with a space
+-- between, in the order of the queue. With later tasks that are due it claims one after another.
+CREATE OR REPLACE FUNCTION dibs.take_many(
+  p_claims text[], p_record bytea, p_ttl double precision, p_process boolean,
+  p_verb text, p_by text, p_reason text, p_lock boolean, p_pauses text[], p_again boolean,
+  OUT outcome text, OUT taken text
+) LANGUAGE plpgsql AS $$
+DECLARE
+  v_moment bigint;
+  v_second bigint;
+  v_floor bigint;
+  v_one record;
+  v_claim text;
+BEGIN
+  PERFORM dibs.durable();
+  PERFORM pg_advisory_xact_lock(hashtextextended(p_claims[1], 7305801));
+  IF p_again THEN
+    SELECT string_agg(c.name, ' ') INTO taken FROM dibs.claim c
+      WHERE split_part(c.name, '.', 3) = ANY (p_claims);
+    IF taken IS NOT NULL THEN
+      outcome := 'taken';
+      RETURN;
+    END IF;
+  END IF;
+  v_moment := dibs.clock();
+  v_second := v_moment / 1000000000;
+  PERFORM 1 FROM dibs.task x WHERE x.state = 'later'
+    AND (x.not_before <= v_second OR x.not_before > v_second + 100000) LIMIT 1;
+  IF FOUND THEN
+    FOREACH v_claim IN ARRAY p_claims LOOP
+      SELECT * INTO v_one FROM dibs.take(NULL, v_claim, p_record, p_ttl, p_process, p_verb, p_by,
+        p_reason, p_lock, p_pauses, false);
+      EXIT WHEN v_one.outcome <> 'taken';
+      taken := concat_ws(' ', taken, v_one.taken);
+    END LOOP;
+    outcome := CASE WHEN taken IS NULL THEN v_one.outcome ELSE 'taken' END;
+    RETURN;
+  END IF;
+  PERFORM pg_advisory_xact_lock_shared(7305802);
+  PERFORM 1 FROM dibs.pause p WHERE p.name <> ALL (p_pauses) AND (p.locks OR NOT p_lock)
+    AND (p.until IS NULL OR p.until > v_moment);
+  IF FOUND THEN
+    outcome := 'paused';
+    RETURN;
+  END IF;
+  v_floor := dibs.floor();
+  WITH head AS MATERIALIZED (
+    SELECT x.* FROM dibs.task x WHERE x.state = 'available'
+      ORDER BY x.priority DESC, x.eid LIMIT cardinality(p_claims) FOR UPDATE SKIP LOCKED
+  ), numbered AS MATERIALIZED (
+    SELECT h.*, row_number() OVER (ORDER BY h.priority DESC, h.eid) AS place,
+      greatest(h.fence, v_floor) + 1 AS new_fence FROM head h
+  ), named AS MATERIALIZED (
+    SELECT n.*, p_claims[n.place] AS new_claim, n.eid || '.'
+      || dibs.stamp(n.new_fence, n.attempts, n.priority, n.question, n.answer)
+      || '.' || p_claims[n.place] || '.claimed' AS new_name FROM numbered n
+  ), changed AS (
+    UPDATE dibs.task x SET name = n.new_name, state = 'claimed', fence = n.new_fence,
+      claim = n.new_claim, not_before = 0, since = v_moment, events = x.events + 1
+      FROM named n WHERE x.eid = n.eid
+  ), held AS (
+    INSERT INTO dibs.claim (eid, name, beat, ttl, since, process, record)
+      SELECT n.eid, n.new_name, v_moment, p_ttl, v_moment, p_process, p_record FROM named n
+  ), logged AS (
+    INSERT INTO dibs.event (eid, n, at, verb, src, dst, by, reason, note, act)
+      SELECT n.eid, n.events + 1, v_moment, p_verb, n.name, n.new_name, p_by, p_reason, '',
+        n.new_claim FROM named n
+  )
+  SELECT string_agg(n.new_name, ' ' ORDER BY n.place) INTO taken FROM named n;
+  outcome := CASE WHEN taken IS NULL THEN 'none' ELSE 'taken' END;
+END
+$$;
+
 -- Make the exact name `p_src` into `p_dst`, whose fields the caller gives beside it. With `p_beat`
 -- only if the claim was not beaten since. A question or an answer comes with its fence and number.
 CREATE OR REPLACE FUNCTION dibs.move(
