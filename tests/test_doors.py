@@ -22,7 +22,7 @@ FOREIGN = {
     *("ls", "mv", "link", "unlink", "utime", "chmod -R", "rename(2)", "RENAME_NOREPLACE"),
     *("getattr", "DataTable", "pg_current_snapshot()", "pg_snapshot_xmin", "mypy --strict"),
     *("X", "y", "<id>.<stamp>.<claim>", "board.toml", "known/", "gone/", ".dibs/free/"),
-    *(".dibs/claims", "postgresql://", "https://", "dibs", "files | name"),
+    *(".dibs/claims", "postgresql://", "https://", "dibs", "files | postgres | name"),
     "pip install pre-commit && pre-commit install",
 }
 """What is named and is nothing of ours, or is no code: keys, calls, and files on a board."""

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from typing import IO, TYPE_CHECKING, Protocol, TypeVar, overload
 
-from dibs.model.errors import BadName
+from dibs.model.errors import BadName, NotInstalled
 from dibs.model.names import match_scheme
 
 if TYPE_CHECKING:
@@ -912,6 +912,9 @@ class Engine(Protocol):
     def upgrade(self, where: str) -> bool:
         """Upgrade a board to today's format; False if it has that already."""
 
+    def make_roles(self, where: str) -> tuple[str, ...]:
+        """Make roles for readers, workers and operators; `BadName` where there are none."""
+
     def reader(self, where: str) -> BoardReader:
         """Reads the complete board at that place, to copy it."""
 
@@ -934,12 +937,20 @@ def engine_of(where: str | os.PathLike[str]) -> Engine:
         return FilesEngine()
     found = scheme[1].lower()
     if found in DATABASE:
-        from dibs.postgres.engine import PostgresEngine
-
-        return PostgresEngine()
+        return _database_engine()
     if found in _LATER:
         raise BadName(f"{found}:// boards are not part of this version of dibs: {FORMS}")
     raise BadName(f"there are no {found}:// boards: {FORMS}")
+
+
+def _database_engine() -> Engine:
+    try:
+        from dibs.postgres.engine import PostgresEngine
+    except ModuleNotFoundError:  # dibs is one file
+        raise NotInstalled(
+            "dibs as one file cannot use boards in PostgreSQL: `pip install 'dibs[postgres]'`"
+        ) from None
+    return PostgresEngine()
 
 
 def locate(where: str | os.PathLike[str]) -> Location:
@@ -1008,3 +1019,9 @@ def upgrade(where: str | os.PathLike[str]) -> bool:
     """Upgrade a board to today's format; False if it has that already."""
     engine = engine_of(where)
     return engine.upgrade(engine.locate(where).where)
+
+
+def make_roles(where: str | os.PathLike[str]) -> tuple[str, ...]:
+    """Make roles for readers, workers and operators of a board in a database; their names."""
+    engine = engine_of(where)
+    return engine.make_roles(engine.locate(where).where)

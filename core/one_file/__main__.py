@@ -18,6 +18,8 @@ CORE = Path(__file__).parents[1]
 PACKAGE = CORE / "dibs"
 MOST = 250_000
 """The limit for the file, in bytes."""
+_LEFT_OUT = ("__pycache__", "postgres")
+"""Folders that are not in the file. A board in PostgreSQL needs a library beside it anyway."""
 _SHEBANG = b"#!/usr/bin/env python3\n"
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 """The time of each member: the same source makes the same file."""
@@ -59,7 +61,7 @@ def packed() -> bytes:
 def files() -> Iterator[tuple[str, bytes]]:
     """The files of the package by their paths in it; code without its documentation."""
     for folder, folders, names in os.walk(PACKAGE):
-        folders[:] = [name for name in folders if name != "__pycache__"]
+        folders[:] = [name for name in folders if name not in _LEFT_OUT]
         for name in names:
             path = Path(folder, name)
             data = path.read_bytes()

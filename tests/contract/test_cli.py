@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +19,21 @@ def test_a_worker_goes_from_claim_to_done_by_printed_names(command: Command) -> 
         assert command(verb, name) == ""
     assert command("done", name) == f"done/{name}"
     assert [line.split()[1] for line in command("log").splitlines()].count("done") == 1
+
+
+def test_a_payload_is_printed_and_given_to_a_command_as_it_is(
+    command: Command, tmp_path: Path
+) -> None:
+    data = b"\0\xff two\nlines\n" * 1000
+    source, copy = tmp_path / "in", tmp_path / "out"
+    source.write_bytes(data)
+    command("add", "a", "--file", str(source))
+    assert command.run("show", "a", "--payload").stdout == data
+    command("show", "none", "--payload", code=3)
+    assert command.run("show", "a", "--payload", "--json").returncode == 2
+    done = command.run("run", "--", "sh", "-c", f'cp "$DIBS_PAYLOAD" {copy}')
+    assert done.returncode == 0, done
+    assert copy.read_bytes() == data
 
 
 def test_nothing_to_claim_and_held_are_exit_4(command: Command) -> None:

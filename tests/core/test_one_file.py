@@ -135,7 +135,8 @@ def test_all_its_modules_can_be_imported_and_each_verb_has_the_help_of_the_packa
     names = [
         ".".join(path.relative_to(CORE).with_suffix("").parts).removesuffix(".__init__")
         for path in PACKAGE.rglob("*.py")
-        if path.name not in ("__main__.py", "server.py", "taking.py", "pipes.py")
+        if path.parent.name != "postgres"
+        and path.name not in ("__main__.py", "server.py", "taking.py", "pipes.py")
     ]
     code = (
         "import importlib, os, sys; sys.path.insert(0, sys.argv[1]); os.environ['COLUMNS'] = '80'\n"
@@ -219,9 +220,10 @@ def test_the_guard_of_run_starts_from_it_and_ends_the_work_of_a_killed_run(
     "words", [["demo"], ["--once", "b"], ["board", "b", "--wall"], ["b", "--theme=light"]]
 )
 def test_what_only_the_dashboard_can_do_names_what_to_install(
-    one_file: Path, words: list[str]
+    one_file: Path, scratch: Path, words: list[str]
 ) -> None:
-    done = run(one_file, *words)
+    (scratch / "b").mkdir()
+    done = run(one_file, *words, cwd=scratch)
     assert (done.returncode, done.stdout) == (2, "")
     line = "dibs: the dashboard is not a part of this command: run `pip install dibs`\n"
     assert done.stderr == line
@@ -236,6 +238,12 @@ def test_a_board_is_listed_instead_with_a_line_that_says_so(
         assert done.returncode == 0
         assert "hello" in done.stdout
         assert done.stderr.splitlines()[0].endswith("the dashboard needs `pip install dibs`")
+
+
+def test_a_board_in_a_database_names_what_to_install(one_file: Path) -> None:
+    done = run(one_file, "-d", "postgresql://ann@host/tasks", "ls")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "pip install 'dibs[postgres]'" in done.stderr
 
 
 def test_mcp_names_what_to_install(one_file: Path, board_dir: Path) -> None:

@@ -15,7 +15,7 @@ from tests.core.tools import Place
 
 pytestmark = pytest.mark.fast("dibs")
 
-LATER = ("postgresql://host/db", "postgres://host/db", "http://host:8080", "HTTPS://host/board")
+LATER = ("http://host:8080", "HTTPS://host/board")
 UNKNOWN = ("foo://x", "redis+tls://x", "file:///srv/tasks")
 
 

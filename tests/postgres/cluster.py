@@ -79,7 +79,7 @@ def end_with_starter() -> None:
 
 
 class Server:
-    """One cluster. `durable` flushes to a disk; `password` asks for it, on TCP too."""
+    """One cluster. A `durable` one flushes each commit; `password`: it asks for it, on TCP too."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Server:
         password: str = "",
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="pg-", dir=None if durable else fast()))
+        self.folder = Path(tempfile.mkdtemp(prefix="pg-", dir=fast()))
         self.folder.chmod(0o711)
         self.sockets = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))
         """A short path: a socket's may have 107 bytes."""

@@ -17,6 +17,7 @@ import tempfile
 import time
 from contextlib import ExitStack
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 import psycopg
@@ -35,19 +36,25 @@ ROOT = Path(__file__).parents[2]
 RATE = 1000
 WRITERS = 2
 LONGEST, SHARE = 0.25, 20.0
+LEAST = 1000
+"""The tasks that the writers change, over and over: the first ones."""
+_WORKING = 100
 _PROBES = 20
 """How many a second."""
 _DASHBOARD = "import sys; from dibs_tui.cli import main; sys.exit(main())"
 
 
-def churn(where: str, file: Path, rate: float, seconds: float, owner: str) -> None:
+def churn(where: str, file: Path, rate: float, seconds: float, first: int) -> None:
     """Claim, finish and requeue at this rate; writes down how many changes it made."""
     board, made = dibs.open(where), 0
     start = now = time.monotonic()
     claims: list[dibs.Claim] = []
+    numbers = count(first, WRITERS)
     while now < start + seconds:
         while made < rate * (now - start):
-            if len(claims) < 100 and (claim := board.claim(owner=owner, ttl=600)) is not None:
+            if len(claims) < _WORKING:
+                claim = board.claim(f"task-{next(numbers) % LEAST + 1:06}", ttl=600)
+                assert claim is not None
                 claims.append(claim)
             else:
                 board.requeue(claims.pop(0).done().name)
@@ -95,7 +102,7 @@ def measure(place: Site, folder: Path, tasks: int, seconds: float) -> bool:
         terminal.wait(words("first"))
         time.sleep(2)
         for number, file in enumerate(files):
-            body = partial(churn, place.where, file, RATE / WRITERS, seconds, f"w{number}")
+            body = partial(churn, place.where, file, RATE / WRITERS, seconds, number)
             crowd.start(f"w{number}", body)
         time.sleep(0.5)
         here, cpu, start = len(terminal.written), terminal.cpu(), time.monotonic()
@@ -104,7 +111,7 @@ def measure(place: Site, folder: Path, tasks: int, seconds: float) -> bool:
         share = 100 * (terminal.cpu() - cpu) / took
         time.sleep(1)
         crowd.join(60)
-        seen = [terminal.when(ident.encode(), here) for ident in moved]
+        seen = [terminal.when(ident.removeprefix("zz-").encode(), here) for ident in moved]
         times = [
             found[1] - at if found is not None else 1.0
             for found, at in zip(seen, moved.values(), strict=True)

@@ -28,6 +28,7 @@ from tests.postgres.many_claims import race
 from tests.postgres.outage import Plan as Crashes
 from tests.postgres.outage import outage
 from tests.postgres.proxy import Loss, Proxy
+from tests.postgres.slow import late
 from tests.postgres.storm import Plan, settings, storm
 
 Edit = tuple[str, str]
@@ -83,6 +84,17 @@ def losing(verb: str, loss: Loss) -> Drill:
     return drill
 
 
+def slowly(verb: str) -> Drill:
+    """An act that reaches the server when another worker has the task."""
+
+    def drill(mutant: Mutant, there: Server, _: Path) -> Sequence[str]:
+        with Proxy(there.socket) as proxy:
+            wrong = late(mutant.plant(new_site(there, Settings(retry=()))), proxy, verb)
+        return [wrong] if wrong else []
+
+    return drill
+
+
 def crashing(mutant: Mutant, _: Server, folder: Path) -> Sequence[str]:
     """A server that crashes under load."""
     with server(durable=True, settings={"synchronous_commit": "off"}) as there:
@@ -94,6 +106,10 @@ _MOVES = """  PERFORM dibs.durable();
   SELECT * INTO t FROM dibs.task x WHERE x.name = p_src FOR UPDATE;
 """
 
+_LAST = """  outcome := 'taken';
+END
+$$;"""
+
 MUTANTS = (
     Mutant(
         "a move compares only the id",
@@ -104,7 +120,7 @@ MUTANTS = (
     Mutant(
         "a beat compares only the id",
         "A late holder keeps the claim of another alive, and believes it is its own.",
-        storming,
+        slowly("beat"),
         sql=(
             (
                 """ELSE v_moment END
@@ -158,21 +174,21 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        "a reap does not compare the beat",
-        "A claim is requeued although its holder beat in time.",
-        storming,
-        sql=(("IF p_beat IS NOT NULL AND p_beat <> v_beat", "IF false"),),
-    ),
-    Mutant(
         "a repeated claim is not recognised",
         "A claim whose answer was lost is made again, on another task.",
         losing("board.claim", Loss.ANSWER),
-        sql=(("IF p_again THEN", "IF false THEN"),),
+        sql=(("IF p_again THEN\n    SELECT x.name", "IF false THEN\n    SELECT x.name"),),
+    ),
+    Mutant(
+        "a nonce claims twice",
+        "A claim that comes after its client has asked again claims a second task, for no one.",
+        losing("board.claim", Loss.LATE),
+        sql=((_LAST, _LAST.replace("END\n$$;", "END\n$$;\nDROP INDEX dibs.task_claim;")),),
     ),
     Mutant(
         "a repeated move is not recognised",
         "A worker whose answer was lost hears that it lost its claim, which it has ended.",
-        losing("claim.done", Loss.ANSWER),
+        losing("claim.release", Loss.ANSWER),
         sql=(("RETURN CASE WHEN FOUND THEN 'moved' ELSE 'gone' END", "RETURN 'gone'"),),
     ),
     Mutant(

@@ -49,7 +49,7 @@ def shows(where: str, text: str) -> None:
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         await until(pilot, lambda: text in text_of(app))
 
-    drive(where, steps, size=(160, 40))
+    drive(where, steps, size=(260, 40))
 
 
 def test_nothing_acknowledged_is_lost_with_a_synchronous_standby(

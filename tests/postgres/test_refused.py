@@ -16,6 +16,8 @@ from tests.contract.command import CORE, Command
 from tests.patience import PATIENCE
 from tests.postgres.server import Place, Server
 
+pytestmark = pytest.mark.fast("dibs.postgres")
+
 SECRET = "s3cr:t@/x"
 QUOTED = "s3cr%3At%40%2Fx"
 

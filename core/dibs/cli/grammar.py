@@ -51,7 +51,7 @@ VERBS = {
     "init": Verb(
         "produce",
         "produce:init",
-        "place? unmounted",
+        "place? unmounted roles",
         "create a board; in a git repository all its worktrees then use it",
     ),
     "add": Verb(
@@ -99,7 +99,7 @@ VERBS = {
     ),
     "status": Verb("lock", "look:status", "name", "show who holds a lock"),
     "ls": Verb("look", "look:ls", "filters state mine ofowner", "list tasks and locks"),
-    "show": Verb("look", "look:show", "id", "show one task or lock with its history"),
+    "show": Verb("look", "look:show", "id payload", "show one task or lock with its history"),
     "logs": Verb(
         "look", "said:logs", "id attempt followout", "show what the command of `dibs run` printed"
     ),
@@ -198,7 +198,7 @@ def _seconds(text: str) -> float:
     except BadName as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     if found > LONGEST:
-        raise argparse.ArgumentTypeError(f"{text[:40]!a} is too long: at most {LONGEST // DAY}d")
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is too long: at most {LONGEST // DAY}d")
     return found
 
 
@@ -214,7 +214,7 @@ def _moment(text: str) -> float:
 def count(text: str) -> int:
     """A number of things, as an argument: digits only, and at most nine."""
     if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise argparse.ArgumentTypeError(f"{text[:40]!a} is not a number from 0 to 999999999")
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number from 0 to 999999999")
     return int(text)
 
 
@@ -234,7 +234,7 @@ def level(text: str) -> int:
         return count(text)
     except argparse.ArgumentTypeError:
         raise argparse.ArgumentTypeError(
-            f"{text[:40]!a} is not a priority: give 0 to 9, 9 first"
+            f"{text[:40]!r} is not a priority: give 0 to 9, 9 first"
         ) from None
 
 
@@ -577,6 +577,12 @@ OPTIONS: dict[str, Add] = {
     "repair": lambda p: p.add_argument(
         "--repair", action="store_true", help="repair what can be repaired"
     ),
+    "roles": lambda p: p.add_argument(
+        "--roles",
+        action="store_true",
+        help="make roles in the database for readers, workers and operators, with no more rights "
+        "than they need",
+    ),
     "unmounted": lambda p: p.add_argument(
         "--unmounted",
         action="store_true",
@@ -625,6 +631,9 @@ OPTIONS: dict[str, Add] = {
         type=_seconds,
         required=True,
         help="minimum time since a task was done, such as 7d (required)",
+    ),
+    "payload": lambda p: p.add_argument(
+        "--payload", action="store_true", help="print the payload, and nothing else"
     ),
     "prometheus": lambda p: p.add_argument(
         "--prometheus", action="store_true", help="print Prometheus metrics"
@@ -856,7 +865,7 @@ def _verb(rest: list[str]) -> tuple[str, list[str]]:
     if directory and not os.path.isdir(directory[0]) and os.sep not in directory[0]:
         from dibs.cli.say import complain
 
-        complain(f"{directory[0]!a} is neither a verb nor a directory: see `dibs --help`")
+        complain(f"{directory[0]!r} is neither a verb nor a directory: see `dibs --help`")
         raise SystemExit(2)
     if rest[0] == "demo" or {word.partition("=")[0] for word in rest}.intersection(_DASHBOARD):
         from dibs.cli.say import complain

@@ -135,7 +135,7 @@ def counted(totals: Mapping[str, int], next_start: float | None) -> Iterator[str
 
 
 def _no_state(state: str) -> BadName:
-    return BadName(f"there is no state {state!a}: use one of {', '.join(ORDER + WORKERS)}")
+    return BadName(f"there is no state {state!r}: use one of {', '.join(ORDER + WORKERS)}")
 
 
 def _title(entry: Entry) -> str:
@@ -171,12 +171,25 @@ def show(voice: Voice, args: argparse.Namespace) -> int:
     found = board.find(args.id)
     if not found:
         raise UnknownId(board.why_missing(args.id))
+    if args.payload:
+        return _payload(voice, board, found)
     for task, entry in zip(found, board.entries_of(found), strict=True):
         history = board.log.of(task.id, _HISTORY + 1)
         fields = fields_of(entry, board.settings.max_attempts)
         _complete(voice, board, task, fields, history[-_HISTORY:])
     if len(history) > _HISTORY:
         voice.words(f"older events are not shown: `dibs log {shlex.quote(args.id)}` shows all")
+    return 0
+
+
+def _payload(voice: Voice, board: Board, found: tuple[Task, ...]) -> int:
+    """Print the payload of a task as it is."""
+    if voice.json:
+        raise BadName("--payload prints the payload itself: leave --json out")
+    if len(found) > 1:
+        raise BadName(f"{found[0].id!r} has several names: `dibs show` lists them")
+    sys.stdout.flush()
+    sys.stdout.buffer.write(board.payload(found[0], 1 << 30))
     return 0
 
 
@@ -208,7 +221,8 @@ def _complete(
     for line in str(more.get("result", "")).splitlines():
         print(shown(f"{'result':<10} {line}"))
     if "logs" in more:
-        print(f"{'output':<10} `dibs logs {shlex.quote(task.id)}` shows what it printed")
+        hint = voice.runnable(f"`dibs logs {shlex.quote(task.id)}` shows what it printed")
+        print(shown(f"{'output':<10} {hint}"))
     for event in events:
         print(shown(f"{'':<10} {_event(event)}"))
 
@@ -253,7 +267,7 @@ def log(voice: Voice, args: argparse.Namespace) -> int:
                 known = True
                 voice.result(_event(event), event._asdict())
         if not known and not board.find(args.id):
-            raise UnknownId(f"no event in the log has the id {args.id!a}: `dibs ls` lists the ids")
+            raise UnknownId(f"no event in the log has the id {args.id!r}: `dibs ls` lists the ids")
         if not args.follow:
             return 0
         sys.stdout.flush()

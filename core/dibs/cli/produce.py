@@ -37,8 +37,17 @@ def init(voice: Voice, args: argparse.Namespace) -> int:
     label = board.location.label
     fields: dict[str, object] = {"pointer": chosen.file} if chosen.file else {}
     fields |= {"warning": warning} if warning else {}
+    roles: tuple[str, ...] = ()
+    if args.roles:
+        from dibs.board import make_roles
+
+        roles = make_roles(chosen.where)
+        fields["roles"] = list(roles)
     voice.result(label, {"status": "ready", "board": label, **fields})
     hint = f"{warning} (`dibs check --probe` shows details)" if warning else chosen.hint
+    hint = board.location.runnable(hint) if warning else hint
+    if roles and not hint:
+        hint = f"roles: {', '.join(roles)}: let a login act as one with `GRANT {roles[1]} TO …`"
     if hint:
         voice.words(hint)
     return 0
@@ -93,7 +102,7 @@ def _add_each(voice: Voice, args: argparse.Namespace, board: Board, source: IO[b
                 hint = "" if args.wait else ", or give --wait"
                 kind = _TimeUp if args.wait else Refused
                 raise kind(
-                    f"{ident!a} was not added: {args.max_waiting} or more tasks are {now} "
+                    f"{ident!r} was not added: {args.max_waiting} or more tasks are {now} "
                     f"available or later; try again later{hint}"
                 )
             task = board.add(
@@ -112,7 +121,7 @@ def _add_each(voice: Voice, args: argparse.Namespace, board: Board, source: IO[b
             _say_refused(voice, ident, error)
         except DibsError:
             for other in args.id[number + 1 :]:
-                _say_refused(voice, other, Refused(f"{other!a} was not tried"))
+                _say_refused(voice, other, Refused(f"{other!r} was not tried"))
             raise
     return 3 if kept else 0
 

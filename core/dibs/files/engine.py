@@ -19,6 +19,7 @@ from dibs.files.queue import Queue
 from dibs.host import Host, Terms, this_host
 from dibs.model import names
 from dibs.model.errors import (
+    BadName,
     BoardMissing,
     DibsError,
     NotABoard,
@@ -193,6 +194,10 @@ class FilesEngine:
         from dibs.files.upgrading import upgrade
 
         return upgrade(where)
+
+    def make_roles(self, where: str) -> tuple[str, ...]:
+        """Refused: the owner, group and mode of the directory decide who may do what."""
+        raise BadName(f"{where}: a directory has no roles: use its owner, group and mode")
 
     def reader(self, where: str) -> FilesReader:
         """Reads the complete board in a directory, to copy it."""
@@ -552,7 +557,7 @@ class FilesBoard(Blocks):
         return lives.why_missing(self._store, ident)
 
     def holder(self, task: Task) -> Holder | None:
-        facts = facts_of(self._store, task)
+        facts = facts_of(self._store, names.check_task(task))
         return self._store.noted(facts.holder) if facts is not None else None
 
     def trust(self, other: FilesBoard) -> None:
@@ -562,14 +567,14 @@ class FilesBoard(Blocks):
     def evidence(
         self, task: Task, others: Iterable[Holder] = (), cadence: float | None = None
     ) -> Evidence:
-        return evidence.weigh(self._store, task, others, cadence)
+        return evidence.weigh(self._store, names.check_task(task), others, cadence)
 
     def questions(self, task: Task) -> tuple[Question, ...]:
-        return questions.asked_and_answered(self._store, task)
+        return questions.asked_and_answered(self._store, names.check_task(task))
 
     def payload(self, task: Task, limit: int = 1 << 20) -> bytes:
         try:
-            return self._store.port.read(task.name, limit)[0]
+            return self._store.port.read(names.check_task(task).name, limit)[0]
         except FileNotFoundError:
             raise self._store.changed(task.name, task.id, "nothing was read") from None
         except OSError as error:
@@ -582,7 +587,8 @@ class FilesBoard(Blocks):
         return outputs.read(self._store, stem_of(claim), since, last)
 
     def result(self, task: Task) -> bytes | None:
-        return outputs.result(self._store, task.stem) if task.claim else None
+        found = names.check_task(task)
+        return outputs.result(self._store, found.stem) if found.claim else None
 
     # Waiting
 

@@ -131,7 +131,7 @@ def _ending(store: BoardFiles, ident: str, pasts: dict[str, int]) -> _EndingLife
         draft = draft_name(ident, state, life.nonce)
         if life.nonce and store.there(draft):
             raise Changed(
-                f"{ident!a} is not on the board yet: an add of it was interrupted, or is still "
+                f"{ident!r} is not on the board yet: an add of it was interrupted, or is still "
                 f"running; `dibs reap` publishes {draft}",
                 draft,
             )

@@ -174,7 +174,7 @@ def only(ident: str, found: list[Task]) -> Task:
     """The only name of an id; raises if there are two, which a person has to sort out."""
     if len(found) > 1:
         raise Exists(
-            f"{ident!a} has two names, so no worker can claim it: keep one; {describe(found)}"
+            f"{ident!r} has two names, so no worker can claim it: keep one; {describe(found)}"
         )
     return found[0]
 
@@ -195,7 +195,7 @@ def _gone(store: BoardFiles, ident: str) -> BadName | Exists:
 
     if purged(store, ident):
         return refusals.was_purged(ident)
-    return Exists(f"{ident!a} was used here and has vanished: free it with `dibs forget`")
+    return Exists(f"{ident!r} was used here and has vanished: free it with `dibs forget`")
 
 
 def _again(store: BoardFiles, ident: str, terms: Terms, lease: str) -> FilesClaim:
@@ -259,7 +259,7 @@ def _publish(store: BoardFiles, ident: str) -> Task | None:
         pass
     life = lives.latest_life(store, ident)
     if life is None:
-        raise Exists(f"{KNOWN} has no valid entry for {ident!a}: `dibs check` shows why")
+        raise Exists(f"{KNOWN} has no valid entry for {ident!r}: `dibs check` shows why")
     draft = lives.draft_name(ident, FREE, life.nonce)
     if store.look(draft):
         lives.publish(store, draft, names.unclaimed_name(ident, life.stamp, FREE))

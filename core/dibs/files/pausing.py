@@ -28,15 +28,14 @@ from dibs.model.names import PAUSED
 from dibs.model.pauses import (
     PAUSE_BYTES,
     Pause,
-    check_name,
     check_terms,
     decode_pause,
     encode_pause,
     is_pause_name,
-    not_undoable,
     pause_of_text,
     stopping,
 )
+from dibs.model.pausing import check_name, not_undoable
 from dibs.model.sample import SECOND
 
 if TYPE_CHECKING:

@@ -12,12 +12,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dibs.model.errors import BadName, Paused, short
-from dibs.model.events import PAUSE
-from dibs.model.names import PAUSED
 from dibs.model.safe_text import age, shown
 
 if TYPE_CHECKING:
-    from dibs.model.events import Event
     from dibs.model.holder import Holder
 
 PAUSE_BYTES = 8192
@@ -114,33 +111,6 @@ def clock_text(at: float) -> str:
 def is_pause_name(name: str) -> bool:
     """Whether a text has the form of a pause's exact name."""
     return _match_name(name) is not None
-
-
-def check_name(name: str) -> str:
-    """The name of a pause, also given as the log has it; else `BadName`."""
-    name = name.removeprefix(f"{PAUSED}/") if isinstance(name, str) else name
-    if not isinstance(name, str) or not is_pause_name(name):
-        raise BadName(
-            f"{short(name)} is not the name of a pause: give the one that `pause` printed"
-        )
-    return name
-
-
-def not_undoable(event: Event, name: str, now: float, *, here: bool) -> str:
-    """Why a pause, or its end, cannot be undone now; empty if it can.
-
-    `here` is whether the pause of that name is in force.
-    """
-    if not is_pause_name(name):
-        return "the log does not show which pause it was"
-    if event.verb == PAUSE:
-        return "" if here else "it has ended since"
-    if here:
-        return "it is in force again"
-    pause = pause_of_text(name, event.by, event.at, event.reason)
-    if pause is None:
-        return "the log does not say for how long or for which hosts"
-    return "its end has passed" if pause.ended(now) else ""
 
 
 def check_terms(reason: str, host: str, seconds: float | None) -> None:

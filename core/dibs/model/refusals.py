@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from shlex import quote
 
 from dibs.model.errors import (
     Asked,
@@ -46,12 +45,12 @@ def held(
     task: Task, owner: str, remaining: float, metadata: str, wait: float, hint: str = ""
 ) -> Held:
     """The error for everyone but the holder: the remaining time, and when to ask again."""
-    until = f"is held by {owner!a} for {remaining:.0f} s more, unless it is renewed; try again then"
+    until = f"is held by {owner!r} for {remaining:.0f} s more, unless it is renewed; try again then"
     if not remaining:
         doubt = ", but the board's clock is not trusted yet" if wait else ""
-        until = f"is held by {owner!a}, whose lease has expired{doubt}"
+        until = f"is held by {owner!r}, whose lease has expired{doubt}"
         until += f": try again in {max(1.0, wait):.0f} s"
-    return Held(f"{task.id!a} {until}{hint}", task, owner, remaining, metadata, wait)
+    return Held(f"{task.id!r} {until}{hint}", task, owner, remaining, metadata, wait)
 
 
 def all_held(name: str, slots: int, first: Held) -> Held:
@@ -59,7 +58,7 @@ def all_held(name: str, slots: int, first: Held) -> Held:
     if slots == 1:
         return first
     number = split(first.task.id)[1]
-    rest = str(first).removeprefix(f"{first.task.id!a} ")
+    rest = str(first).removeprefix(f"{first.task.id!r} ")
     text = f"all {slots} slots of {short(name)} are held; slot {number} {rest}"
     found = Held(text, first.task, first.owner, first.remaining, first.metadata, first.retry)
     found.slots = slots
@@ -68,14 +67,14 @@ def all_held(name: str, slots: int, first: Held) -> Held:
 
 def starts_later(task: Task, left: float) -> NotDue:
     """The error for a task that was asked for by its id and starts only in `left` seconds."""
-    text = f"{task.id!a} starts in {left:.0f} s: wait, or start it now with "
+    text = f"{task.id!r} starts in {left:.0f} s: wait, or start it now with "
     return NotDue(f"{text}`dibs requeue {task.name}`", task, "", left, "")
 
 
 def waits_for_answer(task: Task, owner: str) -> Asked:
     """The error for a task that a worker wants by its id, and that waits for an answer."""
     return Asked(
-        f"{task.id!a} waits for an answer to the question of {owner!a}: "
+        f"{task.id!r} waits for an answer to the question of {owner!r}: "
         f"`dibs answer {task.name} TEXT` answers it",
         task,
         owner,
@@ -89,38 +88,38 @@ def has_ended(ident: str, found: tuple[Task, ...]) -> DibsError:
     if found[0].kind == "lock":
         return is_lock(ident)
     again = f"`dibs requeue {found[0].name}` makes it available again"
-    return Changed(f"{ident!a} is {found[0].state}: {again}", ident, found)
+    return Changed(f"{ident!r} is {found[0].state}: {again}", ident, found)
 
 
 def is_lock(ident: str) -> BadName:
     """The error for a lock that is claimed as a task."""
-    return BadName(f"{ident!a} is a lock: acquire it")
+    return BadName(f"{ident!r} is a lock: acquire it")
 
 
 def is_task(ident: str) -> BadName:
     """The error for a task that is acquired as a lock."""
     return BadName(
-        f"{ident!a} is a task on this board: see `dibs show`, or give the lock another name"
+        f"{ident!r} is a task on this board: see `dibs show`, or give the lock another name"
     )
 
 
 def was_purged(ident: str) -> BadName:
     """The error for a lock with the id of a task that was purged."""
     return BadName(
-        f"{ident!a} is the id of a task that was purged: free it with `dibs forget`, "
+        f"{ident!r} is the id of a task that was purged: free it with `dibs forget`, "
         "or give the lock another name"
     )
 
 
 def unknown(ident: str) -> UnknownId:
     """The error for an id that nothing has."""
-    return UnknownId(f"{ident!a} is not on this board: `dibs ls` lists the board")
+    return UnknownId(f"{ident!r} is not on this board: `dibs ls` lists the board")
 
 
 def not_there(ident: str) -> str:
     """Why nothing on the board has this id, in one line."""
     escape(ident)
-    return f"{ident!a} is not on this board: `dibs ls` lists what is"
+    return f"{ident!r} is not on this board: `dibs ls` lists what is"
 
 
 def no_holder(task: Task) -> Changed:
@@ -132,16 +131,16 @@ def exists(ident: str, found: tuple[Task, ...]) -> Exists:
     """The error for an id that is in use, or was before."""
     if not found:
         used = "was used before: give another, or free it with `dibs forget`"
-        return Exists(f"the id {ident!a} {used}")
+        return Exists(f"the id {ident!r} {used}")
     free = "; give another id"
     if {task.state for task in found} <= {DONE, FAILED}:
         free = f"; `dibs requeue {found[0].name}` runs it again"
-    return Exists(f"the id {ident!a} exists: {describe(found)}{free}")
+    return Exists(f"the id {ident!r} exists: {describe(found)}{free}")
 
 
 def still_there(ident: str, now: tuple[Task, ...]) -> Changed:
     """The error for an id that cannot be forgotten."""
-    text = f"{ident!a} is still on the board: {describe(now)}"
+    text = f"{ident!r} is still on the board: {describe(now)}"
     if {task.state for task in now} == {DONE}:
         text += "; `dibs purge --done --older-than AGE` removes done tasks, then try again"
     return Changed(text, now[0].name, now)
@@ -149,7 +148,7 @@ def still_there(ident: str, now: tuple[Task, ...]) -> Changed:
 
 def never_added(ident: str, now: tuple[Task, ...]) -> UnknownId:
     """The error for an id that cannot be forgotten, because it was never added."""
-    return UnknownId(f"{ident!a} was never added here: {describe(now)}")
+    return UnknownId(f"{ident!r} was never added here: {describe(now)}")
 
 
 # Claims
@@ -206,12 +205,12 @@ def stop_or_commit(task: Task) -> str:
 
 def not_a_lease(name: str, ident: str) -> Lost:
     """The error for a lease of another lock."""
-    return Lost(f"{name} is not a lease of {ident!a}; stop", name)
+    return Lost(f"{name} is not a lease of {ident!r}; stop", name)
 
 
 def lease_keeps_owner(name: str, owner: str) -> BadName:
     """The error for another owner beside the lease that is renewed."""
-    return BadName(f"{name} keeps its owner {owner!a}: leave the owner out, or use resume")
+    return BadName(f"{name} keeps its owner {owner!r}: leave the owner out, or use resume")
 
 
 def lease_keeps_process(name: str) -> BadName:
@@ -221,26 +220,26 @@ def lease_keeps_process(name: str) -> BadName:
 
 def other_id(name: str, ident: str) -> BadName:
     """The error for an exact name beside the id of something else."""
-    return BadName(f"{name} is not a claim of {ident!a}")
+    return BadName(f"{name} is not a claim of {ident!r}")
 
 
 def claim_keeps_owner(stem: str, owner: str) -> BadName:
     """The error for another owner beside the exact name that is resumed."""
     return BadName(
-        f"{stem} keeps its owner {owner!a}: leave the owner out, or force-release the claim"
+        f"{stem} keeps its owner {owner!r}: leave the owner out, or force-release the claim"
     )
 
 
 def no_own_claim(owner: str, ident: str, others: Collection[Task]) -> Changed:
     """The error for an owner that resumes an id of which it holds no claim."""
     what = "another owner has it, so wait until it ends" if others else "claim it"
-    text = f"{owner!a} has no claim on {short(ident)}: {what}; {describe(others)}"
+    text = f"{owner!r} has no claim on {short(ident)}: {what}; {describe(others)}"
     return Changed(text, ident, tuple(others))
 
 
 def many_slots(owner: str, count: int, ident: str) -> BadName:
     """The error for an owner that resumes one of several slots without saying which."""
-    return BadName(f"{owner!a} holds {count} slots of {ident!a}: give the exact name of one")
+    return BadName(f"{owner!r} holds {count} slots of {ident!r}: give the exact name of one")
 
 
 def nothing_named() -> BadName:
@@ -252,8 +251,10 @@ def nothing_named() -> BadName:
 
 def not_one_claim(owner: str, count: int) -> BadName:
     """The error for an owner that resumes its only claim, and has none or several."""
+    from shlex import quote
+
     return BadName(
-        f"{owner!a} holds {count} claims here, not exactly one: give an id; "
+        f"{owner!r} holds {count} claims here, not exactly one: give an id; "
         f"`dibs ls {quote(f'owner={owner}')}` lists them"
     )
 

@@ -123,7 +123,7 @@ def undoable(
     why = why or not_undoable(event, now)
     if why:
         raise Changed(
-            f"cannot undo the {event.verb} of {title(event.id)!a}: {why}; {describe(now)}",
+            f"cannot undo the {event.verb} of {title(event.id)!r}: {why}; {describe(now)}",
             event.dst,
             now,
         )

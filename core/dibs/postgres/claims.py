@@ -6,25 +6,13 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from dibs.model import names, refusals
-from dibs.model.delays import check_delay
+from dibs.model import names
 from dibs.model.errors import DibsError, Lost, Stop, StorageError, Uncertain, Unclaimable
-from dibs.model.outputs import check_note, check_result
-from dibs.model.questions import (
-    Question,
-    check_question,
-    encode_question,
-    has_asked,
-    summary,
-)
+from dibs.model.lazy import LazyModule
 from dibs.model.records import Record, decode, encode
 from dibs.model.sample import SECOND
 from dibs.model.settings import check_ttl
-from dibs.model.slots import split
 from dibs.model.task import ASKED, DONE, HELD, Task
-from dibs.postgres import pausing, questions, reading, steps
-from dibs.postgres.log import PostgresLog
-from dibs.postgres.outputs import OutputRows
 from dibs.postgres.sessions import AGAIN, PATIENCE
 from dibs.postgres.texts import packed
 
@@ -33,7 +21,33 @@ if TYPE_CHECKING:
     from typing import Self
 
     from dibs.host import Terms
+    from dibs.model import delays, refusals, slots
+    from dibs.model import outputs as saying
+    from dibs.model import questions as asking
+    from dibs.model.questions import Question
+    from dibs.postgres import pausing, questions, reading, steps
+    from dibs.postgres.outputs import OutputRows
     from dibs.postgres.sessions import Session
+else:
+    delays, refusals, slots, saying, asking = map(
+        LazyModule,
+        (
+            "dibs.model.delays",
+            "dibs.model.refusals",
+            "dibs.model.slots",
+            "dibs.model.outputs",
+            "dibs.model.questions",
+        ),
+    )
+    pausing, questions, reading, steps = map(
+        LazyModule,
+        (
+            "dibs.postgres.pausing",
+            "dibs.postgres.questions",
+            "dibs.postgres.reading",
+            "dibs.postgres.steps",
+        ),
+    )
 
 MARGIN = 0.8
 """The part of a ttl after which an owner that could not beat must have stopped."""
@@ -86,7 +100,7 @@ class PostgresClaim:
 
     @property
     def slot(self) -> int:
-        return split(self.task.id)[1] if self.task.state == HELD else 1
+        return slots.split(self.task.id)[1] if self.task.state == HELD else 1
 
     @property
     def ttl(self) -> float:
@@ -111,7 +125,7 @@ class PostgresClaim:
     ) -> None:
         """Extend the lease, counted from before the call; it counts only if it ends in time."""
         record = self.record
-        note = None if note is None else check_note(note)
+        note = None if note is None else saying.check_note(note)
         if ttl is not None:
             record = record._replace(ttl=check_ttl(ttl))
         if metadata is not None:
@@ -138,7 +152,7 @@ class PostgresClaim:
 
     def note(self, text: str) -> None:
         """Say what the work is doing; the lease is not renewed."""
-        note = packed(check_note(text))
+        note = packed(saying.check_note(text))
         (noted,) = self._session.step(
             "SELECT dibs.note(%s, %s, %s)", (self._eid, self.task.name, note), f"{self.name}: note"
         )
@@ -147,6 +161,8 @@ class PostgresClaim:
 
     def keep_output(self, limit: int) -> OutputRows:
         """Where the work's output is kept, at most `limit` bytes of it."""
+        from dibs.postgres.outputs import OutputRows
+
         return OutputRows(self._session, self.task, limit)
 
     def verify(self) -> None:
@@ -158,7 +174,7 @@ class PostgresClaim:
         if self.task.state == HELD:
             raise refusals.release_it(self.name)
         if result is not None:
-            check_result(result)
+            saying.check_result(result)
         return self._end("done", f"{DONE}/{self.name}", result=result)
 
     def fail(self, reason: str = "", *, retry_in: float | None = None) -> Task:
@@ -166,13 +182,13 @@ class PostgresClaim:
         if self.task.state == HELD:
             raise refusals.release_it(self.name)
         if retry_in is not None:
-            check_delay(retry_in)
+            delays.check_delay(retry_in)
         dst = steps.next_after_failure(self._session, self.task, retry_in=retry_in)
         return self._end("fail", dst, reason)
 
     def release(self, reason: str = "", *, start_in: float = 0.0) -> Task:
         """Make it available again, no attempt counted; a lock's expired lease is refused."""
-        if check_delay(start_in) and self.task.state == HELD:
+        if delays.check_delay(start_in) and self.task.state == HELD:
             raise refusals.free_at_once(self.name)
         if self.task.state == HELD:
             self._prove("release")
@@ -185,13 +201,13 @@ class PostgresClaim:
         """End the claim with a question to a person; no attempt is counted."""
         if self.task.state == HELD:
             raise refusals.cannot_ask(self.name)
-        check_question("a question", question)
+        asking.check_question("a question", question)
         session, task = self._session, self.task
-        asked = Question(
+        asked = asking.Question(
             task.fence, question, self.record.owner, session.host.name, session.about()
         )
-        text = steps.Text(encode_question(asked, task), task.fence)
-        by, reason = self.record.owner, summary(question)
+        text = steps.Text(asking.encode_question(asked, task), task.fence)
+        by, reason = self.record.owner, asking.summary(question)
         dst = f"{task.stem}.{ASKED}"
         if steps.move(session, task, dst, "ask", by, reason, text=text) == steps.MOVED:
             found = names.read(dst)
@@ -280,7 +296,9 @@ class PostgresClaim:
             now = reading.find(self._session, self.id)
         except StorageError as error:
             return self._unknown(error)
-        if not has_asked(self.task, now):  # else it ended in order, so operators need no trace
+        if not asking.has_asked(
+            self.task, now
+        ):  # else it ended in order, so operators need no trace
             self._leave_trace(verb)
         return refusals.lost(self.task, now, over=self._over)
 
@@ -299,6 +317,8 @@ class PostgresClaim:
         """
         if verb not in self._refused:
             self._refused.add(verb)
+            from dibs.postgres.log import PostgresLog
+
             log, by = PostgresLog(self._session), self.record.owner
             log.trace("refused", self._eid, self.name, still, by, verb)
 

@@ -6,38 +6,23 @@ import os
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import IO, TYPE_CHECKING, TypeVar
 
-from dibs import proofs
-from dibs import waiting as waits
 from dibs.blocks import Blocks
 from dibs.host import Host, Terms, this_host
-from dibs.model import lists, refusals, undoing
+from dibs.model import names
 from dibs.model.capabilities import Capability
-from dibs.model.delays import is_due
 from dibs.model.errors import BadName, BoardMissing
-from dibs.model.events import ON_BOARD
-from dibs.model.evidence import Verdict
+from dibs.model.lazy import LazyModule
 from dibs.model.sample import SECOND
 from dibs.model.settings import Settings, check_count, check_wait
 from dibs.model.task import ASKED, LATER, WAITING, Task
-from dibs.postgres import (
-    acts,
-    checkup,
-    claims,
-    locks,
-    outputs,
-    pausing,
-    producing,
-    questions,
-    reading,
-    reaping,
-    schema,
-    waiting,
-)
+from dibs.postgres import claims
 from dibs.postgres.addresses import location_of
-from dibs.postgres.log import PostgresLog
 from dibs.postgres.sessions import Session
 
 if TYPE_CHECKING:
+    from dibs import proofs
+    from dibs import waiting as waits
+    from dibs.model import delays, events, lists, refusals, undoing
     from dibs.model.answers import Finding, LockStatus, Reaped, Resolved
     from dibs.model.delta import Delta
     from dibs.model.entries import Entry
@@ -55,14 +40,61 @@ if TYPE_CHECKING:
     from dibs.model.snapshot import Snapshot
     from dibs.model.undoing import LastActs
     from dibs.model.waiters import Waiter
+    from dibs.postgres import (
+        acts,
+        checkup,
+        locks,
+        outputs,
+        pausing,
+        producing,
+        questions,
+        reading,
+        reaping,
+        schema,
+        waiting,
+    )
     from dibs.postgres.claims import PostgresClaim
     from dibs.postgres.copying import PostgresReader, PostgresWriter
+    from dibs.postgres.log import PostgresLog
     from dibs.postgres.waiting import PostgresPresence, PostgresRetry
     from dibs.postgres.watch import PostgresWatch
     from dibs.protocols import Claim
     from dibs.waiting import Waits
+else:
+    acts, checkup, locks, outputs, pausing, producing, questions, reading, reaping = map(
+        LazyModule,
+        (
+            "dibs.postgres.acts",
+            "dibs.postgres.checkup",
+            "dibs.postgres.locks",
+            "dibs.postgres.outputs",
+            "dibs.postgres.pausing",
+            "dibs.postgres.producing",
+            "dibs.postgres.questions",
+            "dibs.postgres.reading",
+            "dibs.postgres.reaping",
+        ),
+    )
+    schema, waiting, waits, proofs, delays, events, lists, refusals, undoing = map(
+        LazyModule,
+        (
+            "dibs.postgres.schema",
+            "dibs.postgres.waiting",
+            "dibs.waiting",
+            "dibs.proofs",
+            "dibs.model.delays",
+            "dibs.model.events",
+            "dibs.model.lists",
+            "dibs.model.refusals",
+            "dibs.model.undoing",
+        ),
+    )
 
 Found = TypeVar("Found")
+_STALE = """
+SELECT 1 FROM dibs.claim c WHERE c.process OR c.beat + c.ttl * 1e9 < dibs.clock() LIMIT 1
+"""
+"""Whether there is a claim that a worker may have to reap first."""
 
 
 def open_database(
@@ -116,6 +148,10 @@ class PostgresEngine:
         """Bring the tables of a board up to date; False if they are."""
         return schema.upgrade(where)
 
+    def make_roles(self, where: str) -> tuple[str, ...]:
+        """Make the roles of a reader, a worker and an operator."""
+        return schema.make_roles(where)
+
     def reader(self, where: str) -> PostgresReader:
         """Reads the complete board in a database, to copy it."""
         from dibs.postgres.copying import PostgresReader
@@ -162,6 +198,8 @@ class PostgresBoard(Blocks):
 
     @property
     def log(self) -> PostgresLog:
+        from dibs.postgres.log import PostgresLog
+
         return PostgresLog(self._session)
 
     def require_mounted(self) -> None:
@@ -328,7 +366,7 @@ class PostgresBoard(Blocks):
         return undoing.undo_steps(self.log, ident)
 
     def not_undoable(self, event: Event, now: Iterable[Task] | None = None) -> str:
-        if event.verb in ON_BOARD:
+        if event.verb in events.ON_BOARD:
             return pausing.why_not_undoable(self._session, event)
         return undoing.not_undoable(event, self.find(event.id) if now is None else now)
 
@@ -395,10 +433,11 @@ class PostgresBoard(Blocks):
         return reading.entries(self._session, seen, states)
 
     def entries_of(self, tasks: Iterable[Task]) -> list[Entry]:
-        return reading.entries_of(self._session, tasks)
+        return reading.entries_of(self._session, names.check_tasks(tasks))
 
     def claims_with(self, key: str, value: str) -> list[Entry]:
-        return reading.claims_with(self._session, key, value)
+        names.check_text("a key", key)
+        return reading.claims_with(self._session, key, names.check_text("a value", value))
 
     def find(self, ident: str) -> tuple[Task, ...]:
         return reading.find(self._session, ident)
@@ -407,28 +446,30 @@ class PostgresBoard(Blocks):
         return refusals.not_there(ident)
 
     def holder(self, task: Task) -> Holder | None:
-        return reading.holder(self._session, task)
+        return reading.holder(self._session, names.check_task(task))
 
     def evidence(
         self, task: Task, others: Iterable[Holder] = (), cadence: float | None = None
     ) -> Evidence:
-        if not task.live:
+        if not names.check_task(task).live:
             raise refusals.no_holder(task)
         session = self._session
         now = session.now()
         found = reading.holder(session, task)
         if found is None:
             raise reading.changed(session, task.name, task.id, "there is no evidence to show")
+        from dibs.model.evidence import Verdict
+
         gone = session.host.gone(found.process) if found.process is not None else None
         verdict = Verdict.EXPIRED if found.expired(now) else Verdict.ALIVE
         verdict = Verdict.DEAD if gone else verdict
         return proofs.weigh(session.host, found, now, verdict, gone, others, cadence)
 
     def questions(self, task: Task) -> tuple[Question, ...]:
-        return questions.asked_and_answered(self._session, task)
+        return questions.asked_and_answered(self._session, names.check_task(task))
 
     def payload(self, task: Task, limit: int = 1 << 20) -> bytes:
-        found = claims.payload(self._session, task, limit)
+        found = claims.payload(self._session, names.check_task(task), limit)
         if found is None:
             raise reading.changed(self._session, task.name, task.id, "nothing was read")
         return found
@@ -440,7 +481,8 @@ class PostgresBoard(Blocks):
         return outputs.read(self._session, outputs.stem_of(claim), since, last)
 
     def result(self, task: Task) -> bytes | None:
-        return outputs.result(self._session, task.stem) if task.claim else None
+        found = names.check_task(task)
+        return outputs.result(self._session, found.stem) if found.claim else None
 
     # Waiting
 
@@ -467,7 +509,8 @@ class PostgresBoard(Blocks):
         seconds: float = float("inf"),
         ended: Callable[[Task], object] | None = None,
     ) -> list[Task | None]:
-        return waiting.wait_ended(self._session, tasks, seconds, ended)
+        found = names.check_tasks(tasks)
+        return waiting.wait_ended(self._session, found, check_wait(seconds), ended)
 
     def retry(self) -> PostgresRetry:
         return waiting.PostgresRetry(self._session)
@@ -504,7 +547,7 @@ class PostgresBoard(Blocks):
             if not task.live and task.state not in WAITING:
                 raise refusals.has_ended(ident, found)
             now = session.now()
-            if task.state == LATER and not is_due(task, now.fs):
+            if task.state == LATER and not delays.is_due(task, now.fs):
                 raise refusals.starts_later(task, (task.not_before * SECOND - now.fs) / SECOND)
             if task.live:
                 holder = reading.holder(session, task)
@@ -522,7 +565,7 @@ class PostgresBoard(Blocks):
         """Reap now and then while claiming: an expired claim can be claimed like any task."""
         session = self._session
         start = session.boottime()
-        reaped = reaping.sweep(session)
+        reaped = bool(session.rows(_STALE)) and reaping.sweep(session)
         spent = session.boottime() - start
         self._swept = start + max(int(session.settings.ttl / 4 * SECOND), 20 * spent)
         return reaped

@@ -121,7 +121,8 @@ BEGIN
   PERFORM dibs.durable();
   PERFORM pg_advisory_xact_lock(hashtextextended(p_claim, 7305801));
   IF p_again THEN
-    SELECT c.name INTO taken FROM dibs.claim c WHERE strpos(c.name, '.' || p_claim || '.') > 0;
+    SELECT x.name INTO taken FROM dibs.task x
+      WHERE x.claim = p_claim AND x.state IN ('claimed', 'held');
     IF FOUND THEN
       outcome := 'taken';
       RETURN;
@@ -440,6 +441,35 @@ BEGIN
     ON CONFLICT (stem, begins) DO UPDATE SET data = p_data, at = dibs.clock();
   IF p_tail THEN
     DELETE FROM dibs.output o WHERE o.stem = p_stem AND o.tail AND o.begins < p_from;
+  END IF;
+END
+$$;
+
+-- Remove what is over: ended pauses, the signs of workers that wait no more, and the outputs and
+-- results of earlier claims.
+CREATE OR REPLACE FUNCTION dibs.tidy(p_waiters bigint, p_outputs bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+  v_moment bigint := dibs.clock();
+BEGIN
+  DELETE FROM dibs.pause p WHERE p.until <= v_moment;
+  DELETE FROM dibs.waiter w WHERE abs(w.touched - v_moment) > p_waiters;
+  DELETE FROM dibs.output o USING dibs.task t WHERE t.eid = o.eid AND o.at < v_moment - p_outputs
+    AND strpos(coalesce(t.name, ''), o.stem) = 0;
+  DELETE FROM dibs.result r USING dibs.task t WHERE t.eid = r.eid AND r.at < v_moment - p_outputs
+    AND strpos(coalesce(t.name, ''), r.stem) = 0;
+END
+$$;
+
+-- Show that a worker waits, or with NULL that it does so no more.
+CREATE OR REPLACE FUNCTION dibs.wait(p_name text, p_data bytea) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM set_config('synchronous_commit', 'off', true);
+  IF p_data IS NULL THEN
+    DELETE FROM dibs.waiter w WHERE w.name = p_name;
+  ELSE
+    INSERT INTO dibs.waiter VALUES (p_name, dibs.clock(), p_data)
+      ON CONFLICT (name) DO UPDATE SET touched = dibs.clock(), data = p_data;
   END IF;
 END
 $$;

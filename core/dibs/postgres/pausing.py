@@ -15,16 +15,15 @@ from dibs.model.events import PAUSE, UNPAUSE, spoken
 from dibs.model.names import PAUSED
 from dibs.model.pauses import (
     Pause,
-    check_name,
     check_terms,
     decode_pause,
     encode_pause,
     is_pause_name,
-    not_undoable,
     pause_of_text,
     paused_error,
     stopping,
 )
+from dibs.model.pausing import check_name, not_undoable
 from dibs.model.sample import SECOND
 from dibs.postgres.log import REASON_CHARS
 from dibs.postgres.texts import packed
@@ -114,11 +113,6 @@ def _end(session: Session, name: str, verb: str, src: str, dst: str, by: str, re
         "SELECT dibs.unpause(%s, %s, %s, %s, %s, %s, %s)", (name, *texts), "the resume"
     )
     return bool(ended[0])
-
-
-def tidy(session: Session, now: int) -> None:
-    """Remove pauses whose end has passed."""
-    session.rows("DELETE FROM dibs.pause WHERE until <= %s RETURNING name", (now,))
 
 
 def why_not_undoable(session: Session, event: Event) -> str:

@@ -52,7 +52,7 @@ def publish(
     (name,) = session.step(
         "SELECT dibs.add(%s, %s, %s, %s, %s, %s, %s)",
         (names.escape(ident), folder, priority, not_before, payload, by, session.nonce()),
-        f"the add of {ident!a}",
+        f"the add of {ident!r}",
     )
     return names.read_any(name) if name is not None else None
 
@@ -109,7 +109,7 @@ def _forget(session: Session, ident: str) -> DibsError | None:
     (outcome,) = session.step(
         "SELECT dibs.forget(%s, %s, %s)",
         (names.escape(ident), by, session.nonce()),
-        f"the forget of {ident!a}",
+        f"the forget of {ident!r}",
     )
     if outcome == "done":
         return None

@@ -71,8 +71,24 @@ def upgrade(where: str) -> bool:
             check_format(found, shown(where))
             return False
         conn.script(text("postgres/functions.sql"))
+        if conn.execute("SELECT FROM dibs.meta WHERE key = 'roles'"):
+            _make_roles(conn)  # a function that is replaced loses the rights of its owner
         conn.execute("UPDATE dibs.meta SET value = %s WHERE key = 'format'", (str(FORMAT),))
     return True
+
+
+def make_roles(where: str) -> tuple[str, ...]:
+    """Make the roles of a board, or bring them up to date; their names, the least rights first."""
+    with alone(where) as conn:
+        check_format(_format(conn), shown(where))
+        _make_roles(conn)
+        ((database,),) = conn.execute("SELECT current_database()")
+    return tuple(f"{database}_{role}" for role in ("reader", "worker", "operator"))
+
+
+def _make_roles(conn: Connection) -> None:
+    conn.script(text("postgres/roles.sql"))
+    conn.execute("INSERT INTO dibs.meta VALUES ('roles', '') ON CONFLICT DO NOTHING")
 
 
 def _format(conn: Connection) -> str | None:

@@ -21,9 +21,11 @@ CREATE TABLE dibs.task (
   claim text COLLATE "C" NOT NULL,
   since bigint NOT NULL,
   events bigint NOT NULL
-) WITH (fillfactor = 80);
+) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
 CREATE INDEX task_queue ON dibs.task (priority DESC, eid) WHERE state = 'available';
 CREATE INDEX task_later ON dibs.task (not_before) WHERE state = 'later';
+-- A nonce claims once: a request that reaches the server after its client has asked again fails.
+CREATE UNIQUE INDEX task_claim ON dibs.task (claim) WHERE state IN ('claimed', 'held');
 
 CREATE TABLE dibs.payload (eid text COLLATE "C" PRIMARY KEY, data bytea NOT NULL);
 

@@ -182,9 +182,7 @@ class Session:
         if state in ("42501", _STANDBY):
             return ReadOnly(f"{self.label}: {text}: connect as a role that may do this")
         if state in ("3F000", "42P01", "42883"):
-            return NotABoard(
-                f"{self.label}: {text}: `dibs -d … upgrade` brings the board up to date"
-            )
+            return NotABoard(f"{self.label}: {text}: `dibs upgrade` brings the board up to date")
         if state[:2] == "53":
             return StorageError(f"{self.label}: {text}: make room on the server, then try again")
         return StorageError(f"{self.label}: {text}")

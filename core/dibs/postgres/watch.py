@@ -73,6 +73,12 @@ FROM (SELECT 1) one LEFT JOIN ({NEW}) n ON true ORDER BY n.seq
 """
 
 
+_LINE = """
+SELECT CASE WHEN pg_is_in_recovery() THEN '' ELSE dibs.timeline() END,
+  pg_snapshot_xmax(pg_current_snapshot()) < pg_snapshot_xmax(%s::pg_snapshot)
+"""
+
+
 class PostgresWatch(Thread):
     """Follows one board and calls `report` in this thread with each difference."""
 
@@ -109,6 +115,8 @@ class PostgresWatch(Thread):
         self._beats_at = self._oldest_at = 0.0
         self._latest = 0
         self._complete = False
+        self._line = ""
+        """The server's line of history, which changes as a standby is promoted."""
 
     # Called from any thread
 
@@ -170,6 +178,7 @@ class PostgresWatch(Thread):
         """Report the complete board, or what differs from what was reported before."""
         log = PostgresLog(session)
         self._now = session.now()
+        self._forget_lost_past(session)
         if self._cursor is None:
             new, cursor = list[Event](), log.end()
         else:
@@ -185,6 +194,17 @@ class PostgresWatch(Thread):
         self._complete = True
         self._report_difference(session, self._listed(session), **more)
         self._cursor = cursor
+
+    def _forget_lost_past(self, session: Session) -> None:
+        """Follow from the present on if the server has lost what was reported, as a standby may.
+
+        Its transactions then have numbers again that were seen before.
+        """
+        old = next(iter(self._cursor.position)) if self._cursor is not None else None
+        line, lower = session.row(_LINE, (old,))
+        if lower or (self._line and line and line != self._line):
+            self._cursor = None
+        self._line = line or self._line
 
     def _listed(self, session: Session, *, ended: bool = True) -> dict[str, Task]:
         apart = "" if ended else f"AND state NOT IN {tuple(_APART)}"

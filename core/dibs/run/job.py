@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -176,7 +177,7 @@ class Job:
             "DIBS_ID": claim.id,
             **group.environment(claim.name),
             "DIBS_FENCE": str(claim.fence),
-            "DIBS_PAYLOAD": claim.path or "",
+            "DIBS_PAYLOAD": self._payload(),
             "DIBS_ANSWERS": answers_for(claim.answers),
             "DIBS_BOARD": where,
             "DIBS_DIR": where,
@@ -188,6 +189,16 @@ class Job:
         if claim.task.kind == "lock":
             environment["DIBS_SLOT"] = str(claim.slot)
         return environment
+
+    def _payload(self) -> str:
+        """The path of the payload; of one that is no file, a copy that lives as long as the job."""
+        path = self.claim.path
+        if path is not None or not self._result:
+            return path or ""
+        try:
+            return result_files.copy(f"{self._result}.payload", self.claim.payload())
+        except StorageError as error:
+            raise OSError(errno.EIO, str(error)) from error
 
     def _not_started(self, error: OSError | ValueError | RuntimeError) -> None:
         """Release the claim, or fail it if no command could ever start for it."""
@@ -291,7 +302,9 @@ class Job:
         return self._over
 
     def _close(self) -> None:
-        """Take no more notes."""
+        """Take no more notes, and remove the copy of the payload."""
+        with suppress(OSError):
+            os.unlink(f"{self._result}.payload")
         if self._notes is not None:
             self._notes.close()
             self._notes = None

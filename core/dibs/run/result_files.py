@@ -1,4 +1,4 @@
-"""The files into which commands of `dibs run` write their results."""
+"""The files that commands of `dibs run` get: for their results, and copies of payloads."""
 
 from __future__ import annotations
 
@@ -49,6 +49,13 @@ def take(path: str) -> bytes | None:
         return os.pread(fd, RESULT_BYTES, 0)
     finally:
         os.close(fd)
+
+
+def copy(path: str, data: bytes) -> str:
+    """The path of a new file with this content."""
+    with open(path, "xb") as file:
+        file.write(data)
+    return path
 
 
 def clear(path: str) -> None:
