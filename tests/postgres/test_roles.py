@@ -269,8 +269,8 @@ def test_an_operator_does_everything(people: People) -> None:
         change()
     board.prioritize("a.f0p9.available", 5)
     park()
-    board.resume_claims([pause.name for pause in board.pauses()])
     undo()
+    board.resume_claims([pause.name for pause in board.pauses()])
     task = board.claim("done")
     assert task is not None
     task.done()
