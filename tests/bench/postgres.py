@@ -198,7 +198,9 @@ def _claims(setup: Setup, cluster: Server) -> Iterator[Row]:
     yield compare(
         "claims a second", rates["ours"], hand, rates["hand"], Limit("at least", 0.8), "/s"
     )
-    yield compare(f"the same by claim_many({BATCH})", rates["many"], hand, rates["hand"], None, "/s")
+    yield compare(
+        f"the same by claim_many({BATCH})", rates["many"], hand, rates["hand"], None, "/s"
+    )
 
 
 def _cold(setup: Setup, cluster: Server, where: Path) -> Iterator[Row]:

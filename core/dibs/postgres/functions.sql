@@ -17,11 +17,11 @@ $$;
 CREATE OR REPLACE FUNCTION dibs.stamp(
   fence bigint, attempts integer, priority smallint, question bigint, answer integer
 ) RETURNS text LANGUAGE sql IMMUTABLE AS $$
-  SELECT 'f' || fence
-    || CASE WHEN attempts > 0 THEN 'a' || attempts ELSE '' END
-    || CASE WHEN priority <> 5 THEN 'p' || priority ELSE '' END
-    || CASE WHEN question > 0 THEN 'q' || question ELSE '' END
-    || CASE WHEN answer > 0 THEN 'r' || answer ELSE '' END
+  SELECT 'f' || fence::text -- with casts, so that callers have it inline
+    || CASE WHEN attempts > 0 THEN 'a' || attempts::text ELSE '' END
+    || CASE WHEN priority <> 5 THEN 'p' || priority::text ELSE '' END
+    || CASE WHEN question > 0 THEN 'q' || question::text ELSE '' END
+    || CASE WHEN answer > 0 THEN 'r' || answer::text ELSE '' END
 $$;
 
 -- The line of history that the server writes: it changes as a standby is promoted, or after a restore
@@ -117,50 +117,82 @@ DECLARE
   v_second bigint;
   v_fence bigint;
   v_state text;
+  v_lock text;
+  v_paused boolean;
+  v_due boolean;
+  v_floor bigint;
 BEGIN
-  PERFORM dibs.durable();
-  PERFORM pg_advisory_xact_lock(hashtextextended(p_claim, 7305801));
+  IF current_setting('synchronous_commit') IN ('off', 'local', 'remote_write') THEN
+    PERFORM dibs.durable();
+  END IF;
+  v_lock := pg_advisory_xact_lock(hashtextextended(p_claim, 7305801))::text; -- no statement: fast
   IF p_again THEN
-    SELECT x.name INTO taken FROM dibs.task x
-      WHERE x.claim = p_claim AND x.state IN ('claimed', 'held');
+    SELECT c.name INTO taken FROM dibs.claim c WHERE strpos(c.name, '.' || p_claim || '.') > 0;
     IF FOUND THEN
       outcome := 'taken';
       RETURN;
     END IF;
   END IF;
   v_moment := dibs.clock();
+  v_second := v_moment / 1000000000;
   IF p_pauses IS NOT NULL THEN
-    PERFORM pg_advisory_xact_lock_shared(7305802);
-    PERFORM 1 FROM dibs.pause p WHERE p.name <> ALL (p_pauses) AND (p.locks OR NOT p_lock)
-      AND (p.until IS NULL OR p.until > v_moment);
-    IF FOUND THEN
-      outcome := 'paused';
-      RETURN;
-    END IF;
+    v_lock := pg_advisory_xact_lock_shared(7305802)::text;
+  END IF;
+  SELECT
+    p_pauses IS NOT NULL AND EXISTS (SELECT FROM dibs.pause p WHERE p.name <> ALL (p_pauses)
+      AND (p.locks OR NOT p_lock) AND (p.until IS NULL OR p.until > v_moment)),
+    p_src IS NULL AND EXISTS (SELECT FROM dibs.task x WHERE x.state = 'later'
+      AND (x.not_before <= v_second OR x.not_before > v_second + 100000)),
+    (SELECT m.value::bigint << 40 FROM dibs.meta m WHERE m.key = 'epoch'
+      AND EXISTS (SELECT FROM dibs.meta l WHERE l.key = 'timeline' AND l.value = dibs.timeline()))
+    INTO v_paused, v_due, v_floor;
+  IF v_paused THEN
+    outcome := 'paused';
+    RETURN;
+  END IF;
+  IF v_floor IS NULL THEN
+    v_floor := dibs.floor();
+  END IF;
+  IF p_src IS NULL AND NOT v_due THEN -- nearly always: one statement
+    WITH head AS MATERIALIZED (
+      SELECT x.eid, x.name, greatest(x.fence, v_floor) + 1 AS fence FROM dibs.task x
+        WHERE x.state = 'available' ORDER BY x.priority DESC, x.eid LIMIT 1 FOR UPDATE SKIP LOCKED
+    ), changed AS (
+      UPDATE dibs.task x SET name = x.eid || '.'
+          || dibs.stamp(h.fence, x.attempts, x.priority, x.question, x.answer)
+          || '.' || p_claim || '.claimed', state = 'claimed', fence = h.fence, claim = p_claim,
+          since = v_moment, events = x.events + 1
+        FROM head h WHERE x.eid = h.eid RETURNING x.eid, x.name, x.events, h.name AS old
+    ), held AS (
+      INSERT INTO dibs.claim (eid, name, beat, ttl, since, process, record)
+        SELECT c.eid, c.name, v_moment, p_ttl, v_moment, p_process, p_record FROM changed c
+    ), logged AS (
+      INSERT INTO dibs.event (eid, n, at, verb, src, dst, by, reason, note, act)
+        SELECT c.eid, c.events, v_moment, p_verb, c.old, c.name, p_by, p_reason, '', p_claim
+          FROM changed c
+    )
+    SELECT c.name INTO taken FROM changed c;
+    outcome := CASE WHEN taken IS NULL THEN 'none' ELSE 'taken' END;
+    RETURN;
   END IF;
   IF p_src IS NOT NULL THEN
     SELECT * INTO t FROM dibs.task x WHERE x.name = p_src FOR UPDATE;
   ELSE
-    v_second := v_moment / 1000000000;
     SELECT * INTO t FROM dibs.task x WHERE x.state = 'available'
       ORDER BY x.priority DESC, x.eid LIMIT 1 FOR UPDATE SKIP LOCKED;
-    PERFORM 1 FROM dibs.task x WHERE x.state = 'later'
-      AND (x.not_before <= v_second OR x.not_before > v_second + 100000) LIMIT 1;
-    IF FOUND THEN
-      SELECT * INTO d FROM dibs.task x WHERE x.state = 'later' AND (x.not_before <= v_second
-          OR (x.attempts > 0 AND x.not_before > v_second + 100000))
-        ORDER BY x.priority DESC, x.eid LIMIT 1 FOR UPDATE SKIP LOCKED;
-      IF d.eid IS NOT NULL AND (t.eid IS NULL OR d.priority > t.priority
-          OR (d.priority = t.priority AND d.eid < t.eid)) THEN
-        t := d;
-      END IF;
+    SELECT * INTO d FROM dibs.task x WHERE x.state = 'later' AND (x.not_before <= v_second
+        OR (x.attempts > 0 AND x.not_before > v_second + 100000))
+      ORDER BY x.priority DESC, x.eid LIMIT 1 FOR UPDATE SKIP LOCKED;
+    IF d.eid IS NOT NULL AND (t.eid IS NULL OR d.priority > t.priority
+        OR (d.priority = t.priority AND d.eid < t.eid)) THEN
+      t := d;
     END IF;
   END IF;
   IF t.eid IS NULL THEN
     outcome := 'none';
     RETURN;
   END IF;
-  v_fence := greatest(t.fence, dibs.floor()) + 1;
+  v_fence := greatest(t.fence, v_floor) + 1;
   v_state := CASE WHEN t.state IN ('free', 'held') THEN 'held' ELSE 'claimed' END;
   taken := t.eid || '.' || dibs.stamp(v_fence, t.attempts, t.priority, t.question, t.answer)
     || '.' || p_claim || '.' || v_state;
@@ -189,9 +221,14 @@ DECLARE
   v_floor bigint;
   v_one record;
   v_claim text;
+  v_lock text;
+  v_paused boolean;
+  v_due boolean;
 BEGIN
-  PERFORM dibs.durable();
-  PERFORM pg_advisory_xact_lock(hashtextextended(p_claims[1], 7305801));
+  IF current_setting('synchronous_commit') IN ('off', 'local', 'remote_write') THEN
+    PERFORM dibs.durable();
+  END IF;
+  v_lock := pg_advisory_xact_lock(hashtextextended(p_claims[1], 7305801))::text;
   IF p_again THEN
     SELECT string_agg(c.name, ' ') INTO taken FROM dibs.claim c
       WHERE split_part(c.name, '.', 3) = ANY (p_claims);
@@ -202,9 +239,18 @@ BEGIN
   END IF;
   v_moment := dibs.clock();
   v_second := v_moment / 1000000000;
-  PERFORM 1 FROM dibs.task x WHERE x.state = 'later'
-    AND (x.not_before <= v_second OR x.not_before > v_second + 100000) LIMIT 1;
-  IF FOUND THEN
+  v_lock := pg_advisory_xact_lock_shared(7305802)::text;
+  SELECT
+    EXISTS (SELECT FROM dibs.pause p WHERE p.name <> ALL (p_pauses)
+      AND (p.locks OR NOT p_lock) AND (p.until IS NULL OR p.until > v_moment)),
+    EXISTS (SELECT FROM dibs.task x WHERE x.state = 'later'
+      AND (x.not_before <= v_second OR x.not_before > v_second + 100000))
+    INTO v_paused, v_due;
+  IF v_paused THEN
+    outcome := 'paused';
+    RETURN;
+  END IF;
+  IF v_due THEN
     FOREACH v_claim IN ARRAY p_claims LOOP
       SELECT * INTO v_one FROM dibs.take(NULL, v_claim, p_record, p_ttl, p_process, p_verb, p_by,
         p_reason, p_lock, p_pauses, false);
@@ -212,13 +258,6 @@ BEGIN
       taken := concat_ws(' ', taken, v_one.taken);
     END LOOP;
     outcome := CASE WHEN taken IS NULL THEN v_one.outcome ELSE 'taken' END;
-    RETURN;
-  END IF;
-  PERFORM pg_advisory_xact_lock_shared(7305802);
-  PERFORM 1 FROM dibs.pause p WHERE p.name <> ALL (p_pauses) AND (p.locks OR NOT p_lock)
-    AND (p.until IS NULL OR p.until > v_moment);
-  IF FOUND THEN
-    outcome := 'paused';
     RETURN;
   END IF;
   v_floor := dibs.floor();
