@@ -87,13 +87,15 @@ class Ours:
 
 def fill(sql: Callable[..., Any], count: int) -> None:
     """Empty a board, and add so many tasks as `add` would."""
+    series = f"generate_series(0, {count - 1}) n"
+    numbers = f"(SELECT 'task-' || lpad(n::text, 7, '0') AS id FROM {series})"
     sql("TRUNCATE dibs.claim, dibs.payload, dibs.event")
     sql("DELETE FROM dibs.task WHERE eid <> ''")
     sql(
-        "INSERT INTO dibs.task SELECT 'task-' || n, 'task-' || n || '.available', 'available', "
-        f"0, 0, 5, 0, 0, 0, '', dibs.clock(), 1 FROM generate_series(1, {count}) n"
+        "INSERT INTO dibs.task SELECT id, id || '.available', 'available', 0, 0, 5, 0, 0, 0, '', "
+        f"dibs.clock(), 1 FROM {numbers} numbers"
     )
-    sql(f"INSERT INTO dibs.payload SELECT 'task-' || n, 'x' FROM generate_series(1, {count}) n")
+    sql(f"INSERT INTO dibs.payload SELECT id, 'x' FROM {numbers} numbers")
     sql(
         "INSERT INTO dibs.event (eid, n, at, verb, src, dst, by, reason, note, act) "
         "SELECT eid, 1, since, 'add', '', name, 'me', '', '', '' FROM dibs.task WHERE eid <> ''"
