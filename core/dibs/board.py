@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from dibs.model.task import Task
     from dibs.model.undoing import LastActs
     from dibs.model.waiters import Waiter
+    from dibs.protocols import BoardReader, BoardWriter, Presence, Retry
     from dibs.protocols import Claim as Claim
-    from dibs.protocols import Presence, Retry
     from dibs.working import Working, WorkLoop
 
 Found = TypeVar("Found")
@@ -237,6 +237,24 @@ class Board(Protocol):
 
         >>> board.claim(owner="web-3", process=os.getpid()).id
         'build'
+        """
+
+    def claim_many(
+        self,
+        count: int,
+        *,
+        owner: str | None = None,
+        ttl: float | None = None,
+        metadata: str = "",
+        process: Process | int | None = None,
+    ) -> list[Claim]:
+        """Claim the next tasks, at most `count`; as many as are available, none if none is.
+
+        On a database it is one step, so it costs little more than one claim. Each claim has its
+        own lease: finish, or heartbeat, all of them in time.
+
+        >>> [claim.id for claim in board.claim_many(2, owner="web-3")]
+        ['build', 'deploy']
         """
 
     def working(
@@ -894,6 +912,15 @@ class Engine(Protocol):
     def upgrade(self, where: str) -> bool:
         """Upgrade a board to today's format; False if it has that already."""
 
+    def make_roles(self, where: str) -> tuple[str, ...]:
+        """Make roles for readers, workers and operators; `BadName` where there are none."""
+
+    def reader(self, where: str) -> BoardReader:
+        """Reads the complete board at that place, to copy it."""
+
+    def writer(self, where: str) -> BoardWriter:
+        """Writes a complete board at that place."""
+
 
 FORMS = "give the path of a directory, or postgresql://USER@HOST/DATABASE"
 DATABASE = ("postgresql", "postgres")
@@ -992,3 +1019,9 @@ def upgrade(where: str | os.PathLike[str]) -> bool:
     """Upgrade a board to today's format; False if it has that already."""
     engine = engine_of(where)
     return engine.upgrade(engine.locate(where).where)
+
+
+def make_roles(where: str | os.PathLike[str]) -> tuple[str, ...]:
+    """Make roles for readers, workers and operators of a board in a database; their names."""
+    engine = engine_of(where)
+    return engine.make_roles(engine.locate(where).where)

@@ -1,6 +1,7 @@
 """What an engine gives to its callers of one claim or one wait: claims, retries, presence.
 
 An engine's classes match these protocols without importing them. `dibs.board` has the rest.
+`BoardReader` and `BoardWriter` are for `dibs.copying` alone.
 """
 
 from __future__ import annotations
@@ -8,7 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, Self
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from dibs.model.errors import Held
+    from dibs.model.events import Event
+    from dibs.model.portable import PortableHead, PortableId
     from dibs.model.questions import Question
     from dibs.model.records import Record
     from dibs.model.task import Task
@@ -279,3 +284,48 @@ class Presence(Protocol):
         >>> presence.keep()
         >>> presence.end()
         """
+
+
+class BoardReader(Protocol):
+    """Reads a complete board in the portable form, as it was at the first call."""
+
+    @property
+    def omitted(self) -> Sequence[str]:
+        """What could not be read so far, one line for each kind."""
+
+    def __enter__(self) -> Self:
+        """Begin to read."""
+
+    def __exit__(self, *error: object) -> None:
+        """Let go of the board."""
+
+    def head(self) -> PortableHead:
+        """The settings and the pauses."""
+
+    def ids(self) -> Iterator[PortableId]:
+        """Every id that is or was on the board, in the order of `eid`."""
+
+    def events(self) -> Iterator[Event]:
+        """Every event, oldest first."""
+
+
+class BoardWriter(Protocol):
+    """Writes a complete board, which is none before it is published."""
+
+    def __enter__(self) -> Self:
+        """Reserve the place; `Refused` if another copy to it runs."""
+
+    def __exit__(self, *error: object) -> None:
+        """Leave nothing, unless it was published."""
+
+    def begin(self) -> bool:
+        """Whether to write; False if there is a board that is not empty."""
+
+    def write(self, board: BoardReader) -> None:
+        """Write all of a board."""
+
+    def written(self) -> BoardReader:
+        """What was written, or the board that is there, to be compared."""
+
+    def publish(self) -> None:
+        """Make it a board, durably and at once."""

@@ -47,13 +47,13 @@ def _contenders(found: Stage, sizes: list[int]) -> dict[str, Start]:
         "0": lambda: (found.dashboard(boards[0]), empty),
     }
     for size in sizes:
-        starts[str(size)] = _start(found.dashboard, boards[size], f"available {many(size)}")
+        starts[str(size)] = start_of(found.dashboard, boards[size], f"available {many(size)}")
     for size in _PLAIN:
-        starts[f"plain {size}"] = _start(found.plain, boards[size], f"{size:,} rows")
+        starts[f"plain {size}"] = start_of(found.plain, boards[size], f"{size:,} rows")
     return starts
 
 
-def _start(program: Callable[..., Terminal], board: object, count: str) -> Start:
+def start_of(program: Callable[..., Terminal], board: object, count: str) -> Start:
     return lambda: (program(board), (words(count), _FIRST))
 
 
@@ -64,16 +64,16 @@ def _rounds(starts: dict[str, Start], rounds: int) -> dict[str, list[float]]:
     for _ in range(rounds + 1):  # the first one warms the caches
         chance.shuffle(order)
         for name in order:
-            times[name].append(_first(*starts[name]()))
+            times[name].append(first_of(*starts[name]()))
     return {name: found[1:] for name, found in times.items()}
 
 
-def _first(terminal: Terminal, patterns: tuple[bytes, ...]) -> float:
+def first_of(terminal: Terminal, patterns: tuple[bytes, ...]) -> float:
     with terminal:
         return max(terminal.wait(pattern) for pattern in patterns) - terminal.started
 
 
 def _longest(found: Stage, empty: float) -> Row:
-    start = _start(found.dashboard, found.board(1_000_000), f"available {many(1_000_000)}")
-    times = [_first(*start()) for _ in range(3)]
+    start = start_of(found.dashboard, found.board(1_000_000), f"available {many(1_000_000)}")
+    times = [first_of(*start()) for _ in range(3)]
     return compare("1,000,000 waiting tasks", times, "an empty board", [empty] * 3)

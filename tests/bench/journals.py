@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import dibs
-from dibs.files.journal import KEPT, _line
+from dibs.files.journal import KEPT, line_of
 from dibs.files.journal_files import LONG
 from tests.bench.harness import Contender, Limit, Row, compare, interleave
 from tests.bench.places import Setup, add_tasks, scratch
@@ -99,7 +99,7 @@ def _idle(board: Path, seconds: int) -> Row:
     folder = board / ".dibs/journal"
     for host in range(_HOSTS):
         path = folder / f"host-{host:05}-fe00.jsonl"
-        path.write_bytes(_line(1000.0 + host, "done", f"t-{host}", "", "", "worker", ""))
+        path.write_bytes(line_of(1000.0 + host, "done", f"t-{host}", "", "", "worker", ""))
         os.utime(path, (1000 + host, 1000 + host))
     command = Command(board, "log", "-n", "1", "-f")
     line = [sys.executable, "-m", "dibs", *command.argv]
@@ -143,7 +143,7 @@ def _fill(board: Path, files: int) -> None:
                 ("claim", f"{ident}.available", f"{claim}.claimed"),
                 ("add", "", f"{ident}.available"),
             ):
-                lines.append(_line(at, verb, ident, src, dst, "worker-7@web-3", ""))
+                lines.append(line_of(at, verb, ident, src, dst, "worker-7@web-3", ""))
                 size += len(lines[-1])
             number += 1
         text = b"".join(reversed(lines))

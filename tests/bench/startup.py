@@ -17,7 +17,7 @@ TITLE = "Start-up"
 
 _PATH = f"import sys; sys.path.insert(0, {str(Path(dibs.__file__).parents[1])!r}); "
 _TUI = f"sys.path.insert(0, {str(Path(dibs.__file__).parents[2] / 'tui')!r}); "
-_COMMAND = _TUI + "sys.argv = ['dibs', *sys.argv[1:]]; from dibs_tui.cli import main; main()"
+COMMAND = _TUI + "sys.argv = ['dibs', *sys.argv[1:]]; from dibs_tui.cli import main; main()"
 _ONE_TASK = "import dibs; dibs.open(sys.argv[1]).claim(owner='bench').done()"
 
 
@@ -48,7 +48,7 @@ def run(setup: Setup) -> Iterator[Row]:
             "import": Python(cache, "import dibs"),
             "board": Python(cache, "import dibs; dibs.Board"),
             "task": Python(cache, _ONE_TASK, str(board)),
-            "claim": Python(cache, _COMMAND, "-d", str(board), "claim", "--owner", "bench"),
+            "claim": Python(cache, COMMAND, "-d", str(board), "claim", "--owner", "bench"),
             "sqlite3": Python(cache, "import sqlite3"),
         }
         times = interleave(contenders, rounds, 1)

@@ -32,7 +32,7 @@ SPARSE = 1 << 40
 
 def line(event: dibs.Event) -> bytes:
     """The line that a writer appends for an event."""
-    return journal._line(*event)
+    return journal.line_of(round(event.at, 3), *event[1:])
 
 
 @pytest.fixture

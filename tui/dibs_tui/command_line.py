@@ -19,10 +19,14 @@ from dibs.cli.grammar import Parser, common, leading, namespace
 from dibs.cli.say import Voice
 from dibs.cli.stdio import unwritten
 from dibs.model.filters import parse
+from dibs.model.names import match_scheme
 from dibs_tui.settings.config import GLYPHS, THEMES, BadConfig, Config, load
 
 _BOARD_TEXT = "Show a board: live on a terminal, otherwise one frame of plain text."
-_DEMO_TEXT = "Show a temporary demo board with real workers, removed when you quit."
+_DEMO_TEXT = (
+    "Show a temporary demo board with real workers, removed when you quit. With the address of a "
+    "database as the board it is there; the database must have no board."
+)
 _EXITS = """\
 exit codes:
   0      the dashboard was closed, or the frame was printed
@@ -175,7 +179,7 @@ def _demo(args: argparse.Namespace, config: Config) -> int:
             return _show(args, config, path, fixed=True)
     from dibs_tui.demo.crew import Crew
 
-    with Crew() as crew:
+    with Crew(database=args.database) as crew:
         return _show(args, config, crew.path, fixed=False)
 
 
@@ -262,6 +266,8 @@ def _parsed(argv: Sequence[str]) -> argparse.Namespace:
         parser.add_argument("--seed", action="store_true", help="fixed example board, no workers")
     args = parser.parse_intermixed_args(rest, namespace(given))
     args.demo = demo
+    place = args.board if demo and args.board is not args.environment else None
+    args.database = place if place and match_scheme(place) else ""  # never that of $DIBS_BOARD
     if not demo and args.place is not None:
         if "board" not in given or os.sep in args.place or os.path.isdir(args.place):
             args.board = args.place

@@ -178,6 +178,35 @@ def _listed(args: argparse.Namespace) -> list[str]:
     return list(dict.fromkeys([*args.id, *listing]))
 
 
+def copy(voice: Voice, args: argparse.Namespace) -> int:
+    """Copy a paused board to another place, and compare both."""
+    from dibs.board import locate
+    from dibs.copying import copy
+
+    found = copy(args.source, args.target)
+    source, target = (locate(place).label for place in (args.source, args.target))
+    content = found.content
+    done = "was copied already" if found.before else "is copied"
+    voice.result(
+        f"{source} {done} to {target}; both have {content.text}",
+        {
+            "status": "current" if found.before else "copied",
+            "board": target,
+            "from": source,
+            **content._asdict(),
+            "omitted": list(found.omitted),
+        },
+    )
+    for line in found.omitted:
+        voice.words(f"not copied: {line}")
+    if not found.before:
+        voice.words(
+            f"both boards are paused: let the workers use {target}, then run "
+            f"`dibs -d {target} resume`"
+        )
+    return 0
+
+
 def upgrade(voice: Voice, args: argparse.Namespace) -> int:
     """Upgrade a board to today's format; refused while a claim on it is alive."""
     from dibs.board import locate, upgrade

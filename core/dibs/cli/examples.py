@@ -18,6 +18,7 @@ EXAMPLES = {
     "claim": (
         "claim=$(dibs claim --owner web-3 --ttl 5m --wait)",
         "dibs claim report-7 --resume report-7.f3.web-3-0A1B2C3D4E",
+        "dibs claim --count 10 --owner web-3",
     ),
     "beat": ('dibs beat "$claim"', 'dibs beat "$claim" --ttl 15m --note "epoch 3 of 10"'),
     "note": ('dibs note "epoch 3 of 10"',),
@@ -85,6 +86,7 @@ EXAMPLES = {
     "check": ("dibs check --repair", "dibs -d /mnt/tasks check --probe --peer /srv/tasks"),
     "purge": ("dibs purge --done --older-than 7d",),
     "forget": ("dibs forget report-7", "dibs forget --from old-ids.txt"),
+    "copy": ("dibs copy /srv/tasks 'postgresql://db.example/tasks'",),
     "upgrade": ("dibs -d /srv/tasks upgrade",),
     "where": ("dibs where", "dibs --json where"),
     "paths": ("dibs paths", "dibs --json paths"),

@@ -51,7 +51,7 @@ VERBS = {
     "init": Verb(
         "produce",
         "produce:init",
-        "place? unmounted",
+        "place? unmounted roles",
         "create a board; in a git repository all its worktrees then use it",
     ),
     "add": Verb(
@@ -60,7 +60,7 @@ VERBS = {
     "claim": Verb(
         "work",
         "work:claim",
-        "id? owner ttl meta pid resume wait",
+        "id? many owner ttl meta pid resume wait",
         "claim the next task, or the one named",
     ),
     "beat": Verb("work", "work:beat", "claim newttl withnote", "renew the lease of a task or lock"),
@@ -148,6 +148,12 @@ VERBS = {
     "purge": Verb("care", "care:purge", "done! older!", "remove done tasks with their payloads"),
     "forget": Verb("care", "care:forget", "ids* ids-from", "free the ids of removed tasks"),
     "upgrade": Verb("care", "care:upgrade", "", "upgrade a board of format 1 to format 2"),
+    "copy": Verb(
+        "care",
+        "care:copy",
+        "source target",
+        "copy a paused board to another place, such as a database, and compare both",
+    ),
     "where": Verb("care", "look:where", "", "show which board is used here, and why"),
     "paths": Verb("care", "look:paths", "", "show the paths of the board and its parts"),
     "prime": Verb("agent", "prime:prime", "ofowner", "print what an agent must know now"),
@@ -250,6 +256,18 @@ OPTIONS: dict[str, Add] = {
         type=some,
         nargs="?",
         help="the directory (default: the board that is used here, else the current directory)",
+    ),
+    "source": lambda p: p.add_argument(
+        "source",
+        metavar="FROM",
+        type=some,
+        help="the board: a directory, or postgresql://…",
+    ),
+    "target": lambda p: p.add_argument(
+        "target",
+        metavar="TO",
+        type=some,
+        help="where to: a directory or database that has no board",
     ),
     "of?": lambda p: p.add_argument(
         "id", metavar="ID", nargs="?", help=f"id of a task or lock, {_DASH} (default: all)"
@@ -494,6 +512,12 @@ OPTIONS: dict[str, Add] = {
         default="",
         help="your claim on this lock, to renew it with the --ttl and --meta given",
     ),
+    "many": lambda p: p.add_argument(
+        "--count",
+        metavar="N",
+        type=count,
+        help="claim up to N tasks, 1 to 1000, and print each (default: one)",
+    ),
     "wait": lambda p: p.add_argument(
         "--wait",
         metavar="S",
@@ -552,6 +576,12 @@ OPTIONS: dict[str, Add] = {
     ),
     "repair": lambda p: p.add_argument(
         "--repair", action="store_true", help="repair what can be repaired"
+    ),
+    "roles": lambda p: p.add_argument(
+        "--roles",
+        action="store_true",
+        help="make roles in the database for readers, workers and operators, with no more rights "
+        "than they need",
     ),
     "unmounted": lambda p: p.add_argument(
         "--unmounted",

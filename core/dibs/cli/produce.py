@@ -37,9 +37,17 @@ def init(voice: Voice, args: argparse.Namespace) -> int:
     label = board.location.label
     fields: dict[str, object] = {"pointer": chosen.file} if chosen.file else {}
     fields |= {"warning": warning} if warning else {}
+    roles: tuple[str, ...] = ()
+    if args.roles:
+        from dibs.board import make_roles
+
+        roles = make_roles(chosen.where)
+        fields["roles"] = list(roles)
     voice.result(label, {"status": "ready", "board": label, **fields})
     hint = f"{warning} (`dibs check --probe` shows details)" if warning else chosen.hint
     hint = board.location.runnable(hint) if warning else hint
+    if roles and not hint:
+        hint = f"roles: {', '.join(roles)}: let a login act as one with `GRANT {roles[1]} TO …`"
     if hint:
         voice.words(hint)
     return 0

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dibs.cli.boards import board_of, given, say_claim, say_task
 from dibs.cli.stdio import closed
@@ -19,17 +19,44 @@ if TYPE_CHECKING:
     from dibs.cli.say import Voice
     from dibs.protocols import Claim, Presence
 
+Found = TypeVar("Found")
+
 
 def claim(voice: Voice, args: argparse.Namespace) -> int:
     """Claim the next task or the one named; wait for it if asked."""
+    if args.count is not None and (args.id is not None or args.resume is not None):
+        raise BadName("--count claims the next tasks: leave out the id and --resume")
     board, terms = _prepared(args)
     if args.resume is not None:
         return _resumed(voice, board, args, terms)
+    if args.count is not None:
+        return _claim_many(voice, board, args, terms)
     idle = args.wait and args.id is None  # whoever waits for one task does not take the others
     presence = board.presence(args.owner) if idle else None
     found = _waited(voice, board, args.wait, lambda: board.claim(args.id, **terms), presence)
     if found is not None:
         return _hand_over(voice, "claimed", found)
+    return _nothing(voice, board)
+
+
+def _claim_many(voice: Voice, board: Board, args: argparse.Namespace, terms: dict[str, Any]) -> int:
+    """Claim up to so many tasks; those that cannot be printed are released."""
+    presence = board.presence(args.owner) if args.wait else None
+    found = _waited(
+        voice, board, args.wait, lambda: board.claim_many(args.count, **terms) or None, presence
+    )
+    if not found:
+        return _nothing(voice, board)
+    for place, each in enumerate(found, 1):
+        if code := _hand_over(voice, "claimed", each):
+            for other in found[place:]:  # nor would anyone learn their names
+                with suppress(DibsError):
+                    other.release("its name could not be printed")
+            return code
+    return 0
+
+
+def _nothing(voice: Voice, board: Board) -> int:
     if voice.json:
         voice.result("", {"status": "empty"})
     voice.words(f"nothing to claim on {board.location.label}")
@@ -54,9 +81,9 @@ def _waited(
     voice: Voice,
     board: Board,
     seconds: float,
-    attempt: Callable[[], Claim | None],
+    attempt: Callable[[], Found | None],
     presence: Presence | None = None,
-) -> Claim | None:
+) -> Found | None:
     """Wait for a claim; a caller that waits for the end of a pause sees why."""
     if seconds <= 0:
         return attempt()

@@ -19,7 +19,9 @@ from dibs.files.queue import Queue
 from dibs.host import Host, Terms, this_host
 from dibs.model import names
 from dibs.model.errors import (
+    BadName,
     BoardMissing,
+    DibsError,
     NotABoard,
     NotMounted,
     StorageError,
@@ -33,7 +35,7 @@ from dibs.model.location import Location
 from dibs.model.names import PAUSED
 from dibs.model.process import Process
 from dibs.model.sample import SECOND
-from dibs.model.settings import DEFAULT_TOML, Settings, check_wait
+from dibs.model.settings import DEFAULT_TOML, Settings, check_count, check_wait
 from dibs.model.task import ASKED, AVAILABLE, DONE, FAILED, LATER, WAITING, Task
 
 if TYPE_CHECKING:
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
         waiting,
     )
     from dibs.files.board_index import BoardIndex
+    from dibs.files.copying import FilesReader, FilesWriter
     from dibs.files.journal import Journal
     from dibs.files.presence import FilesPresence
     from dibs.files.reader_thread import ReaderThread
@@ -70,7 +73,6 @@ if TYPE_CHECKING:
     from dibs.model.capabilities import Capability
     from dibs.model.delta import Delta
     from dibs.model.entries import Entry
-    from dibs.model.errors import DibsError
     from dibs.model.events import Event
     from dibs.model.evidence import Evidence
     from dibs.model.fitness import Ability
@@ -82,6 +84,7 @@ if TYPE_CHECKING:
     from dibs.model.snapshot import Snapshot
     from dibs.model.undoing import LastActs
     from dibs.model.waiters import Waiter
+    from dibs.protocols import Claim
     from dibs.waiting import Waits
 else:
     acts, checkup, checkup_ids, entries, evidence, forgetting, lists, lost_mounts, questions = map(
@@ -191,6 +194,24 @@ class FilesEngine:
         from dibs.files.upgrading import upgrade
 
         return upgrade(where)
+
+    def make_roles(self, where: str) -> tuple[str, ...]:
+        """Refused: the owner, group and mode of the directory decide who may do what."""
+        raise BadName(f"{where}: a directory has no roles: use its owner, group and mode")
+
+    def reader(self, where: str) -> FilesReader:
+        """Reads the complete board in a directory, to copy it."""
+        from dibs.files.copying import FilesReader
+
+        return FilesReader(open_directory(where, read_only=True)._store)
+
+    def writer(self, where: str) -> FilesWriter:
+        """Writes a complete board in a directory that is missing or empty."""
+        from dibs.files.copying import FilesWriter
+
+        refuse_inside(where)
+        not_lost(where)
+        return FilesWriter(where, open_directory)
 
 
 def _location(path: str) -> Location:
@@ -307,6 +328,31 @@ class FilesBoard(Blocks):
             self._queue.refill()
             claim = self._claim_next(terms)
         return claim
+
+    def claim_many(
+        self,
+        count: int,
+        *,
+        owner: str | None = None,
+        ttl: float | None = None,
+        metadata: str = "",
+        process: Process | int | None = None,
+    ) -> list[Claim]:
+        check_count(count)
+        first = self.claim(owner=owner, ttl=ttl, metadata=metadata, process=process)
+        found: list[Claim] = [first] if first is not None else []
+        terms = Terms(self._store.host, self._store.settings, owner, ttl, metadata, process)
+        try:
+            while found and len(found) < count and (next_ := self._claim_next(terms)) is not None:
+                found.append(next_)
+        except DibsError:
+            pass  # what was claimed counts, and the caller has to learn its names
+        except BaseException:  # Ctrl+C: else they stay claimed without a worker
+            for claim in found:
+                with suppress(DibsError):
+                    claim.release("interrupted")
+            raise
+        return found
 
     def attach(self, name: str) -> FilesClaim:
         return attach(self._store, name)

@@ -60,7 +60,9 @@ class Journal:
         since: float = 0.0,
     ) -> None:
         """Append one event; never fails. `since` is how long the task waits already."""
-        line = _line(self._clock.about(), verb, ident, src, dst, by or self.by, reason, note)
+        line = line_of(
+            round(self._clock.about(), 3), verb, ident, src, dst, by or self.by, reason, note
+        )
         if since:
             line = line[:-2] + f', "since": {round(since, 3)}}}\n'.encode("ascii")
         try:
@@ -205,7 +207,7 @@ class Journal:
             return False
         gone = [file for file in older[: max(0, len(older) + 1 - KEPT)] if self._dropped(file)]
         what = f"{LONG >> 20} MiB were set aside" + (f"; {', '.join(gone)} removed" if gone else "")
-        line = _line(self._clock.about(), events.ROTATED, "", name, "", self.by, what)
+        line = line_of(round(self._clock.about(), 3), events.ROTATED, "", name, "", self.by, what)
         self._port.append(self._file, line)
         return True
 
@@ -229,7 +231,7 @@ def _position(until: Cursor | None) -> Mapping[str, int] | None:
     return until.position if until is not None else None
 
 
-def _line(
+def line_of(
     at: float,
     verb: str,
     ident: str,
@@ -242,7 +244,7 @@ def _line(
     """An event as a line; formatted by hand for speed, because every claim writes two of them."""
     said = f', "note": {_quoted(note)}' if note else ""
     return (
-        f'{{"at": {round(at, 3)}, "verb": {_quoted(verb)}, "id": {_quoted(ident)}, '
+        f'{{"at": {at}, "verb": {_quoted(verb)}, "id": {_quoted(ident)}, '
         f'"src": {_quoted(src)}, "dst": {_quoted(dst)}, '
         f'"by": {_quoted(by)}, "reason": {_quoted(reason[:_REASON])}{said}}}\n'
     ).encode("ascii")

@@ -166,7 +166,7 @@ def kept(store: BoardFiles, ident: str) -> list[KeptOutput]:
     begin = f"{names.escape(ident)}."
     newest: dict[str, int] = {}
     for entry in store.ended(LOGS):
-        if entry.startswith(begin) and (stem := _stem_of(entry)):
+        if entry.startswith(begin) and (stem := stem_of(entry)):
             with suppress(OSError):
                 at = store.port.stat(f"{LOGS}/{entry}").mtime
                 newest[stem] = max(at, newest.get(stem, 0))
@@ -226,7 +226,7 @@ def sweep(store: BoardFiles, now: Sample, most: int | None = SWEPT) -> None:
         found = (found[start:] + found[:start])[:most]
     pasts = past_fences(store)
     for folder, entry, task in found:
-        stem = _stem_of(entry)
+        stem = stem_of(entry)
         if _is_current(store, stem):
             continue
         over = pasts.get(names.escape(task.id), -1) >= task.fence or _forgotten(store, task)
@@ -263,7 +263,7 @@ def strangers(store: BoardFiles, folders: Collection[str]) -> Iterator[str]:
     """The names in these folders that are not those of claims."""
     for folder in folders:
         for entry in _listed(store, folder):
-            stem = _stem_of(entry) if folder == LOGS else entry
+            stem = stem_of(entry) if folder == LOGS else entry
             task = names.read(f"{stem}.claimed") if stem else None
             if task is None or not task.claim:
                 yield f"{folder}/{entry}"
@@ -273,7 +273,7 @@ def _entries(store: BoardFiles) -> Iterator[tuple[str, str, Task]]:
     """Every file of these folders with the claim that it belongs to."""
     for folder in (LOGS, RESULTS):
         for entry in _listed(store, folder):
-            task = names.read(f"{_stem_of(entry)}.claimed")
+            task = names.read(f"{stem_of(entry)}.claimed")
             if task is not None and task.claim:
                 yield folder, entry, task
 
@@ -286,6 +286,6 @@ def _listed(store: BoardFiles, folder: str) -> Iterable[str]:
     return ()
 
 
-def _stem_of(entry: str) -> str:
+def stem_of(entry: str) -> str:
     m = _match_file(entry)
     return m[1] if m else ""

@@ -14,6 +14,8 @@ _FILE = ".dibs/board.toml"
 _FIX = "correct or remove it"
 _DELAYS = 32
 """The most delays that `retry` may have."""
+MANY = 1000
+"""The most tasks that are claimed together."""
 OFF, NORMAL, STRICT = "off", "normal", "strict"
 
 
@@ -102,6 +104,13 @@ def check_ttl(ttl: float) -> float:
     if isinstance(ttl, bool) or not isinstance(ttl, (int, float)) or not TTL_MIN <= ttl <= TTL_MAX:
         raise BadName(f"ttl must be {TTL_MIN} to {TTL_MAX} seconds, got {_plain(ttl)}")
     return ttl
+
+
+def check_count(count: int) -> int:
+    """The number of tasks to claim together, if it is valid; else `BadName`."""
+    if type(count) is not int or not 1 <= count <= MANY:
+        raise BadName(f"a count must be 1 to {MANY:,}, got {short(count)}")
+    return count
 
 
 def check_wait(wait: float) -> float:

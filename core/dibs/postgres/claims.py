@@ -17,6 +17,7 @@ from dibs.postgres.sessions import AGAIN, PATIENCE
 from dibs.postgres.texts import packed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Self
 
     from dibs.host import Terms
@@ -54,6 +55,7 @@ _LOOKS = 5
 _MADE = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 7305801))"
 """Waits until a step that makes a claim has ended."""
 _TAKE = "SELECT * FROM dibs.take(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+_TAKE_MANY = "SELECT * FROM dibs.take_many(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 
 
 class PostgresClaim:
@@ -339,33 +341,65 @@ def take(
         raise Unclaimable(f"{task.name}: {refusals.FENCE_FULL}", task.name)
     claim = f"{terms.folded}-{session.nonce()}"
     record = terms.record(session.about())
+    src = task.name if task is not None else None
+    name, start = _taken(
+        session, _TAKE, (src, claim), terms, record, verb, lock=lock, own=own, made=(claim,)
+    )
+    taken = names.read(name) if name else None
+    return _held(session, taken, record, start) if taken is not None else None
+
+
+def take_many(session: Session, count: int, terms: Terms) -> list[PostgresClaim]:
+    """Claim the first of the queue, at most so many, in one step."""
+    made = [f"{terms.folded}-{session.nonce()}" for _ in range(count)]
+    record = terms.record(session.about())
+    taken, start = _taken(session, _TAKE_MANY, (made,), terms, record, "claim", made=made)
+    tasks = (names.read(name) for name in taken.split())
+    return [_held(session, task, record, start) for task in tasks if task is not None]
+
+
+def _taken(
+    session: Session,
+    sql: str,
+    what: tuple[object, ...],
+    terms: Terms,
+    record: Record,
+    verb: str,
+    *,
+    made: Sequence[str],
+    lock: bool = False,
+    own: bool = False,
+) -> tuple[str, int]:
+    """The names that a step has taken, empty if none; and when it began."""
     known: list[str] | None = None if own else []
     texts = verb, packed(terms.owner), packed(terms.metadata)
     for _ in range(_LOOKS):
         start = session.boottime()
         try:
-            outcome, name = session.step(
-                _TAKE,
+            outcome, taken = session.step(
+                sql,
                 (
-                    *(task.name if task is not None else None, claim, encode(record), terms.ttl),
-                    *(terms.process is not None, *texts, lock, known, AGAIN),
+                    *(*what, encode(record), terms.ttl, terms.process is not None),
+                    *(*texts, lock, known, AGAIN),
                 ),
-                f"the {verb} of {claim}",
+                f"the {verb} of {made[0]}",
             )
         except (KeyboardInterrupt, SystemExit):  # else it stays claimed without a worker
-            _give_back(session, claim)
+            for claim in made:
+                _give_back(session, claim)
             raise
         if outcome != "paused":
-            break
+            return taken if outcome == "taken" else "", start
         paused, known = pausing.look(session, lock=lock)
         if paused is not None:
             raise paused
-    else:
-        raise Uncertain(f"the {verb}: pauses come and go too fast: try again")
-    taken = names.read(name) if outcome == "taken" else None
-    if taken is None:
-        return None
-    deadline = start + int(MARGIN * terms.ttl * SECOND)
+    raise Uncertain(f"the {verb}: pauses come and go too fast: try again")
+
+
+def _held(session: Session, taken: Task, record: Record, start: int) -> PostgresClaim:
+    """The claim with a lease that is counted from before its step."""
+    ttl = record.ttl if record.ttl is not None else session.settings.ttl
+    deadline = start + int(MARGIN * ttl * SECOND)
     if session.boottime() >= deadline:
         raise Uncertain(f"{taken.stem}: the answer took longer than its lease; stop")
     return PostgresClaim(session, taken, record, deadline)

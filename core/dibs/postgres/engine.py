@@ -13,7 +13,7 @@ from dibs.model.capabilities import Capability
 from dibs.model.errors import BadName, BoardMissing
 from dibs.model.lazy import LazyModule
 from dibs.model.sample import SECOND
-from dibs.model.settings import Settings, check_wait
+from dibs.model.settings import Settings, check_count, check_wait
 from dibs.model.task import ASKED, LATER, WAITING, Task
 from dibs.postgres import claims
 from dibs.postgres.addresses import location_of
@@ -54,9 +54,11 @@ if TYPE_CHECKING:
         waiting,
     )
     from dibs.postgres.claims import PostgresClaim
+    from dibs.postgres.copying import PostgresReader, PostgresWriter
     from dibs.postgres.log import PostgresLog
     from dibs.postgres.waiting import PostgresPresence, PostgresRetry
     from dibs.postgres.watch import PostgresWatch
+    from dibs.protocols import Claim
     from dibs.waiting import Waits
 else:
     acts, checkup, locks, outputs, pausing, producing, questions, reading, reaping = map(
@@ -146,6 +148,22 @@ class PostgresEngine:
         """Bring the tables of a board up to date; False if they are."""
         return schema.upgrade(where)
 
+    def make_roles(self, where: str) -> tuple[str, ...]:
+        """Make the roles of a reader, a worker and an operator."""
+        return schema.make_roles(where)
+
+    def reader(self, where: str) -> PostgresReader:
+        """Reads the complete board in a database, to copy it."""
+        from dibs.postgres.copying import PostgresReader
+
+        return PostgresReader(where)
+
+    def writer(self, where: str) -> PostgresWriter:
+        """Writes a complete board in a database that has none, or an empty one."""
+        from dibs.postgres.copying import PostgresWriter
+
+        return PostgresWriter(where)
+
 
 class PostgresBoard(Blocks):
     """A board in a database; `dibs.board.Board` documents each verb."""
@@ -234,6 +252,26 @@ class PostgresBoard(Blocks):
         if claim is None and not swept and self._sweep():
             claim = claims.take(self._session, None, terms)
         return claim
+
+    def claim_many(
+        self,
+        count: int,
+        *,
+        owner: str | None = None,
+        ttl: float | None = None,
+        metadata: str = "",
+        process: Process | int | None = None,
+    ) -> list[Claim]:
+        check_count(count)
+        terms = self._terms(owner, ttl, metadata, process)
+        self._session.refuse_read_only()
+        swept = self._session.boottime() >= self._swept
+        if swept:
+            self._sweep()
+        found = claims.take_many(self._session, count, terms)
+        if not found and not swept and self._sweep():
+            found = claims.take_many(self._session, count, terms)
+        return list(found)
 
     def attach(self, name: str) -> PostgresClaim:
         return claims.attach(self._session, name)

@@ -17,11 +17,11 @@ $$;
 CREATE OR REPLACE FUNCTION dibs.stamp(
   fence bigint, attempts integer, priority smallint, question bigint, answer integer
 ) RETURNS text LANGUAGE sql IMMUTABLE AS $$
-  SELECT 'f' || fence
-    || CASE WHEN attempts > 0 THEN 'a' || attempts ELSE '' END
-    || CASE WHEN priority <> 5 THEN 'p' || priority ELSE '' END
-    || CASE WHEN question > 0 THEN 'q' || question ELSE '' END
-    || CASE WHEN answer > 0 THEN 'r' || answer ELSE '' END
+  SELECT 'f' || fence::text -- with casts, so that callers have it inline
+    || CASE WHEN attempts > 0 THEN 'a' || attempts::text ELSE '' END
+    || CASE WHEN priority <> 5 THEN 'p' || priority::text ELSE '' END
+    || CASE WHEN question > 0 THEN 'q' || question::text ELSE '' END
+    || CASE WHEN answer > 0 THEN 'r' || answer::text ELSE '' END
 $$;
 
 -- The line of history that the server writes: it changes as a standby is promoted, or after a restore
@@ -117,50 +117,82 @@ DECLARE
   v_second bigint;
   v_fence bigint;
   v_state text;
+  v_lock text;
+  v_paused boolean;
+  v_due boolean;
+  v_floor bigint;
 BEGIN
-  PERFORM dibs.durable();
-  PERFORM pg_advisory_xact_lock(hashtextextended(p_claim, 7305801));
+  IF current_setting('synchronous_commit') IN ('off', 'local', 'remote_write') THEN
+    PERFORM dibs.durable();
+  END IF;
+  v_lock := pg_advisory_xact_lock(hashtextextended(p_claim, 7305801))::text; -- no statement: fast
   IF p_again THEN
-    SELECT x.name INTO taken FROM dibs.task x
-      WHERE x.claim = p_claim AND x.state IN ('claimed', 'held');
+    SELECT c.name INTO taken FROM dibs.claim c WHERE strpos(c.name, '.' || p_claim || '.') > 0;
     IF FOUND THEN
       outcome := 'taken';
       RETURN;
     END IF;
   END IF;
   v_moment := dibs.clock();
+  v_second := v_moment / 1000000000;
   IF p_pauses IS NOT NULL THEN
-    PERFORM pg_advisory_xact_lock_shared(7305802);
-    PERFORM 1 FROM dibs.pause p WHERE p.name <> ALL (p_pauses) AND (p.locks OR NOT p_lock)
-      AND (p.until IS NULL OR p.until > v_moment);
-    IF FOUND THEN
-      outcome := 'paused';
-      RETURN;
-    END IF;
+    v_lock := pg_advisory_xact_lock_shared(7305802)::text;
+  END IF;
+  SELECT
+    p_pauses IS NOT NULL AND EXISTS (SELECT FROM dibs.pause p WHERE p.name <> ALL (p_pauses)
+      AND (p.locks OR NOT p_lock) AND (p.until IS NULL OR p.until > v_moment)),
+    p_src IS NULL AND EXISTS (SELECT FROM dibs.task x WHERE x.state = 'later'
+      AND (x.not_before <= v_second OR x.not_before > v_second + 100000)),
+    (SELECT m.value::bigint << 40 FROM dibs.meta m WHERE m.key = 'epoch'
+      AND EXISTS (SELECT FROM dibs.meta l WHERE l.key = 'timeline' AND l.value = dibs.timeline()))
+    INTO v_paused, v_due, v_floor;
+  IF v_paused THEN
+    outcome := 'paused';
+    RETURN;
+  END IF;
+  IF v_floor IS NULL THEN
+    v_floor := dibs.floor();
+  END IF;
+  IF p_src IS NULL AND NOT v_due THEN -- nearly always: one statement
+    WITH head AS MATERIALIZED (
+      SELECT x.eid, x.name, greatest(x.fence, v_floor) + 1 AS fence FROM dibs.task x
+        WHERE x.state = 'available' ORDER BY x.priority DESC, x.eid LIMIT 1 FOR UPDATE SKIP LOCKED
+    ), changed AS (
+      UPDATE dibs.task x SET name = x.eid || '.'
+          || dibs.stamp(h.fence, x.attempts, x.priority, x.question, x.answer)
+          || '.' || p_claim || '.claimed', state = 'claimed', fence = h.fence, claim = p_claim,
+          since = v_moment, events = x.events + 1
+        FROM head h WHERE x.eid = h.eid RETURNING x.eid, x.name, x.events, h.name AS old
+    ), held AS (
+      INSERT INTO dibs.claim (eid, name, beat, ttl, since, process, record)
+        SELECT c.eid, c.name, v_moment, p_ttl, v_moment, p_process, p_record FROM changed c
+    ), logged AS (
+      INSERT INTO dibs.event (eid, n, at, verb, src, dst, by, reason, note, act)
+        SELECT c.eid, c.events, v_moment, p_verb, c.old, c.name, p_by, p_reason, '', p_claim
+          FROM changed c
+    )
+    SELECT c.name INTO taken FROM changed c;
+    outcome := CASE WHEN taken IS NULL THEN 'none' ELSE 'taken' END;
+    RETURN;
   END IF;
   IF p_src IS NOT NULL THEN
     SELECT * INTO t FROM dibs.task x WHERE x.name = p_src FOR UPDATE;
   ELSE
-    v_second := v_moment / 1000000000;
     SELECT * INTO t FROM dibs.task x WHERE x.state = 'available'
       ORDER BY x.priority DESC, x.eid LIMIT 1 FOR UPDATE SKIP LOCKED;
-    PERFORM 1 FROM dibs.task x WHERE x.state = 'later'
-      AND (x.not_before <= v_second OR x.not_before > v_second + 100000) LIMIT 1;
-    IF FOUND THEN
-      SELECT * INTO d FROM dibs.task x WHERE x.state = 'later' AND (x.not_before <= v_second
-          OR (x.attempts > 0 AND x.not_before > v_second + 100000))
-        ORDER BY x.priority DESC, x.eid LIMIT 1 FOR UPDATE SKIP LOCKED;
-      IF d.eid IS NOT NULL AND (t.eid IS NULL OR d.priority > t.priority
-          OR (d.priority = t.priority AND d.eid < t.eid)) THEN
-        t := d;
-      END IF;
+    SELECT * INTO d FROM dibs.task x WHERE x.state = 'later' AND (x.not_before <= v_second
+        OR (x.attempts > 0 AND x.not_before > v_second + 100000))
+      ORDER BY x.priority DESC, x.eid LIMIT 1 FOR UPDATE SKIP LOCKED;
+    IF d.eid IS NOT NULL AND (t.eid IS NULL OR d.priority > t.priority
+        OR (d.priority = t.priority AND d.eid < t.eid)) THEN
+      t := d;
     END IF;
   END IF;
   IF t.eid IS NULL THEN
     outcome := 'none';
     RETURN;
   END IF;
-  v_fence := greatest(t.fence, dibs.floor()) + 1;
+  v_fence := greatest(t.fence, v_floor) + 1;
   v_state := CASE WHEN t.state IN ('free', 'held') THEN 'held' ELSE 'claimed' END;
   taken := t.eid || '.' || dibs.stamp(v_fence, t.attempts, t.priority, t.question, t.answer)
     || '.' || p_claim || '.' || v_state;
@@ -173,6 +205,86 @@ BEGIN
   INSERT INTO dibs.event (eid, n, at, verb, src, dst, by, reason, note, act)
     VALUES (t.eid, t.events + 1, v_moment, p_verb, t.name, taken, p_by, p_reason, '', p_claim);
   outcome := 'taken';
+END
+$$;
+
+-- Claim the first of the queue under as many names of claims as are given; the names, with a space
+-- between, in the order of the queue. With later tasks that are due it claims one after another.
+CREATE OR REPLACE FUNCTION dibs.take_many(
+  p_claims text[], p_record bytea, p_ttl double precision, p_process boolean,
+  p_verb text, p_by text, p_reason text, p_lock boolean, p_pauses text[], p_again boolean,
+  OUT outcome text, OUT taken text
+) LANGUAGE plpgsql AS $$
+DECLARE
+  v_moment bigint;
+  v_second bigint;
+  v_floor bigint;
+  v_one record;
+  v_claim text;
+  v_lock text;
+  v_paused boolean;
+  v_due boolean;
+BEGIN
+  IF current_setting('synchronous_commit') IN ('off', 'local', 'remote_write') THEN
+    PERFORM dibs.durable();
+  END IF;
+  v_lock := pg_advisory_xact_lock(hashtextextended(p_claims[1], 7305801))::text;
+  IF p_again THEN
+    SELECT string_agg(c.name, ' ') INTO taken FROM dibs.claim c
+      WHERE split_part(c.name, '.', 3) = ANY (p_claims);
+    IF taken IS NOT NULL THEN
+      outcome := 'taken';
+      RETURN;
+    END IF;
+  END IF;
+  v_moment := dibs.clock();
+  v_second := v_moment / 1000000000;
+  v_lock := pg_advisory_xact_lock_shared(7305802)::text;
+  SELECT
+    EXISTS (SELECT FROM dibs.pause p WHERE p.name <> ALL (p_pauses)
+      AND (p.locks OR NOT p_lock) AND (p.until IS NULL OR p.until > v_moment)),
+    EXISTS (SELECT FROM dibs.task x WHERE x.state = 'later'
+      AND (x.not_before <= v_second OR x.not_before > v_second + 100000))
+    INTO v_paused, v_due;
+  IF v_paused THEN
+    outcome := 'paused';
+    RETURN;
+  END IF;
+  IF v_due THEN
+    FOREACH v_claim IN ARRAY p_claims LOOP
+      SELECT * INTO v_one FROM dibs.take(NULL, v_claim, p_record, p_ttl, p_process, p_verb, p_by,
+        p_reason, p_lock, p_pauses, false);
+      EXIT WHEN v_one.outcome <> 'taken';
+      taken := concat_ws(' ', taken, v_one.taken);
+    END LOOP;
+    outcome := CASE WHEN taken IS NULL THEN v_one.outcome ELSE 'taken' END;
+    RETURN;
+  END IF;
+  v_floor := dibs.floor();
+  WITH head AS MATERIALIZED (
+    SELECT x.* FROM dibs.task x WHERE x.state = 'available'
+      ORDER BY x.priority DESC, x.eid LIMIT cardinality(p_claims) FOR UPDATE SKIP LOCKED
+  ), numbered AS MATERIALIZED (
+    SELECT h.*, row_number() OVER (ORDER BY h.priority DESC, h.eid) AS place,
+      greatest(h.fence, v_floor) + 1 AS new_fence FROM head h
+  ), named AS MATERIALIZED (
+    SELECT n.*, p_claims[n.place] AS new_claim, n.eid || '.'
+      || dibs.stamp(n.new_fence, n.attempts, n.priority, n.question, n.answer)
+      || '.' || p_claims[n.place] || '.claimed' AS new_name FROM numbered n
+  ), changed AS (
+    UPDATE dibs.task x SET name = n.new_name, state = 'claimed', fence = n.new_fence,
+      claim = n.new_claim, not_before = 0, since = v_moment, events = x.events + 1
+      FROM named n WHERE x.eid = n.eid
+  ), held AS (
+    INSERT INTO dibs.claim (eid, name, beat, ttl, since, process, record)
+      SELECT n.eid, n.new_name, v_moment, p_ttl, v_moment, p_process, p_record FROM named n
+  ), logged AS (
+    INSERT INTO dibs.event (eid, n, at, verb, src, dst, by, reason, note, act)
+      SELECT n.eid, n.events + 1, v_moment, p_verb, n.name, n.new_name, p_by, p_reason, '',
+        n.new_claim FROM named n
+  )
+  SELECT string_agg(n.new_name, ' ' ORDER BY n.place) INTO taken FROM named n;
+  outcome := CASE WHEN taken IS NULL THEN 'none' ELSE 'taken' END;
 END
 $$;
 
@@ -368,6 +480,35 @@ BEGIN
     ON CONFLICT (stem, begins) DO UPDATE SET data = p_data, at = dibs.clock();
   IF p_tail THEN
     DELETE FROM dibs.output o WHERE o.stem = p_stem AND o.tail AND o.begins < p_from;
+  END IF;
+END
+$$;
+
+-- Remove what is over: ended pauses, the signs of workers that wait no more, and the outputs and
+-- results of earlier claims.
+CREATE OR REPLACE FUNCTION dibs.tidy(p_waiters bigint, p_outputs bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+  v_moment bigint := dibs.clock();
+BEGIN
+  DELETE FROM dibs.pause p WHERE p.until <= v_moment;
+  DELETE FROM dibs.waiter w WHERE abs(w.touched - v_moment) > p_waiters;
+  DELETE FROM dibs.output o USING dibs.task t WHERE t.eid = o.eid AND o.at < v_moment - p_outputs
+    AND strpos(coalesce(t.name, ''), o.stem) = 0;
+  DELETE FROM dibs.result r USING dibs.task t WHERE t.eid = r.eid AND r.at < v_moment - p_outputs
+    AND strpos(coalesce(t.name, ''), r.stem) = 0;
+END
+$$;
+
+-- Show that a worker waits, or with NULL that it does so no more.
+CREATE OR REPLACE FUNCTION dibs.wait(p_name text, p_data bytea) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM set_config('synchronous_commit', 'off', true);
+  IF p_data IS NULL THEN
+    DELETE FROM dibs.waiter w WHERE w.name = p_name;
+  ELSE
+    INSERT INTO dibs.waiter VALUES (p_name, dibs.clock(), p_data)
+      ON CONFLICT (name) DO UPDATE SET touched = dibs.clock(), data = p_data;
   END IF;
 END
 $$;

@@ -28,6 +28,7 @@ _OK, _BAD = 0, 1
 _READING, _WRITING, _FAILED_POLL, _CONNECTED = 1, 2, 0, 3
 _DONE = (1, 2)
 """A statement without rows, and one with rows."""
+_TAKES_ROWS = 4
 _SQLSTATE = ord("C")
 _PREPARED_FROM = 3
 """A statement is prepared when it comes that often."""
@@ -74,7 +75,8 @@ _CALLS: dict[Any, str] = {
     ctypes.c_char_p: "PQerrorMessage PQresultErrorMessage PQresultErrorField",
     ctypes.c_int: "PQconnectPoll PQstatus PQsocket PQsendQueryParams PQsendQuery PQsendPrepare "
     "PQsendQueryPrepared PQconsumeInput PQisBusy PQresultStatus PQntuples PQnfields PQftype "
-    "PQgetisnull PQgetlength PQbackendPID PQconnectionNeedsPassword PQconnectionUsedPassword",
+    "PQgetisnull PQgetlength PQbackendPID PQconnectionNeedsPassword PQconnectionUsedPassword "
+    "PQputCopyData PQputCopyEnd",
     None: "PQfinish PQclear",
 }
 """What the calls return: a pointer that is not declared would be cut to an int."""
@@ -167,6 +169,14 @@ class Connection:
         """Run several statements as one transaction."""
         self._answer(self._lib.PQsendQuery(self._conn, sql.encode()), 600.0)
 
+    def copy(self, sql: str, lines: bytes) -> None:
+        """Run a `COPY … FROM STDIN` with these lines; it waits for the server to take them."""
+        lib, conn = self._lib, self._conn
+        self._answer(lib.PQsendQuery(conn, sql.encode()), 600.0)
+        if lib.PQputCopyData(conn, lines, len(lines)) != 1 or lib.PQputCopyEnd(conn, None) != 1:
+            raise self._lost()
+        self._answer(1, 600.0)
+
     def _prepared(self, text: str, values: list[tuple[bytes | None, int]], wait: float) -> bytes:
         """The name of the prepared statement; empty while it has come only a few times."""
         if not self.prepares:
@@ -227,7 +237,10 @@ class Connection:
             if not result:
                 break
             try:
-                if lib.PQresultStatus(result) in _DONE:
+                status = lib.PQresultStatus(result)
+                if status == _TAKES_ROWS:
+                    return []
+                if status in _DONE:
                     rows = self._rows(result)
                 else:
                     refused = refused or self._error(result)

@@ -50,6 +50,7 @@ def event_of(row: Row) -> Event:
     at, verb, eid, src, dst, by, reason, note = row[:8]
     ident = names.unescape(eid) if eid else ""
     by, reason, note = unpacked(by), unpacked(reason), unpacked(note)
+    src, dst = unpacked(src), unpacked(dst)  # a copied log may have names from a shell
     return Event(at / SECOND, unpacked(verb), ident or eid, src, dst, by, reason, note)
 
 
@@ -99,7 +100,7 @@ class PostgresLog:
 
     def of(self, ident: str, most: int | None = None) -> list[Event]:
         if most is None:
-            return list(self.oldest_first(ident))
+            return events.unanswered(self.oldest_first(ident))  # a copied log has intents
         return events.last(self.newest_first(ident), most)
 
     def oldest_first(

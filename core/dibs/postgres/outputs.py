@@ -16,12 +16,6 @@ if TYPE_CHECKING:
     from dibs.model.task import Task
     from dibs.postgres.sessions import Session
 
-_OLD = """
-DELETE FROM {table} o USING dibs.task t
-WHERE t.eid = o.eid AND o.at < %s AND coalesce(t.name, '') NOT LIKE '%%' || o.stem || '%%'
-RETURNING o.stem
-"""
-
 
 class OutputRows:
     """Keeps the beginning and the end of what the work on one claim prints."""
@@ -102,12 +96,6 @@ def result(session: Session, stem: str) -> bytes | None:
     """The result of the work on a claim; None if it has none."""
     rows = session.rows("SELECT data FROM dibs.result WHERE stem = %s", (stem,))
     return bytes(rows[0][0]) if rows else None
-
-
-def sweep(session: Session, before: int) -> None:
-    """Remove outputs and results from before a time whose claim is not the name of its task."""
-    for table in ("dibs.output", "dibs.result"):
-        session.rows(_OLD.format(table=table), (before,))
 
 
 def stem_of(text: str) -> str:

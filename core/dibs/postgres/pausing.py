@@ -115,11 +115,6 @@ def _end(session: Session, name: str, verb: str, src: str, dst: str, by: str, re
     return bool(ended[0])
 
 
-def tidy(session: Session, now: int) -> None:
-    """Remove pauses whose end has passed."""
-    session.rows("DELETE FROM dibs.pause WHERE until <= %s RETURNING name", (now,))
-
-
 def why_not_undoable(session: Session, event: Event) -> str:
     """Why a pause, or a resume, cannot be undone now; empty if it can."""
     name = _name_in(event)

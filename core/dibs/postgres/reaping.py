@@ -18,7 +18,7 @@ from dibs.model.events import BY_OPERATOR
 from dibs.model.sample import SECOND, Sample
 from dibs.model.task import Task
 from dibs.model.waiters import REMOVED
-from dibs.postgres import outputs, pausing, reading, steps
+from dibs.postgres import reading, steps
 from dibs.postgres.reading import HOLDER
 
 if TYPE_CHECKING:
@@ -34,12 +34,9 @@ def reap(session: Session) -> Reaped:
     found = [each for row in rows if (each := reading.holder_of(session, row)) is not None]
     tasks, refused = reap_each(session, found, now)
     due, waits = _make_due(session, now)
-    session.rows(
-        "DELETE FROM dibs.waiter WHERE abs(touched - %s) > %s RETURNING name", (now.fs, REMOVED)
-    )
-    pausing.tidy(session, now.fs)
     with suppress(DibsError):
-        outputs.sweep(session, now.fs - int(session.settings.keep_logs * SECOND))
+        kept = int(session.settings.keep_logs * SECOND)
+        session.rows("SELECT dibs.tidy(%s, %s)", (REMOVED, kept))
     return Reaped(tasks, None, refused, due, waits)
 
 

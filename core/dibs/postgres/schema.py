@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dibs.model.errors import BoardMissing, StorageError
+from dibs.model.errors import BoardMissing, Refused, StorageError
 from dibs.model.settings import DEFAULT_TOML
 from dibs.postgres.addresses import hidden, shown
 from dibs.postgres.libpq import Connection, ServerError
@@ -18,23 +18,52 @@ _LOCK = 7305800
 
 def initialize(where: str, settings: bytes = DEFAULT_TOML) -> None:
     """Make the tables of a board, unless they are there."""
-    with _alone(where) as conn:
-        found = _format(conn)
-        if found is not None:
-            check_format(found, shown(where))
-            return
-        conn.script(text("postgres/schema.sql"))
-        conn.script(text("postgres/functions.sql"))
-        rows = {"format": str(FORMAT), "settings": settings.decode(), "epoch": "0"}
-        for key, value in rows.items():
-            conn.execute("INSERT INTO dibs.meta VALUES (%s, %s)", (key, value))
-        conn.execute("INSERT INTO dibs.meta VALUES ('timeline', dibs.timeline())")
-        conn.execute("INSERT INTO dibs.task VALUES ('', NULL, 'gone', 0, 0, 5, 0, 0, 0, '', 0, 0)")
+    with alone(where) as conn:
+        make(conn, where, settings)
+
+
+def make(conn: Connection, where: str, settings: bytes = DEFAULT_TOML) -> None:
+    """Make the tables in an open transaction, unless they are there."""
+    found = _format(conn)
+    if found is not None:
+        check_format(found, shown(where))
+        return
+    conn.script(text("postgres/schema.sql"))
+    conn.script(text("postgres/functions.sql"))
+    rows = {"format": str(FORMAT), "settings": settings.decode(), "epoch": "0"}
+    for key, value in rows.items():
+        conn.execute("INSERT INTO dibs.meta VALUES (%s, %s)", (key, value))
+    conn.execute("INSERT INTO dibs.meta VALUES ('timeline', dibs.timeline())")
+    conn.execute("INSERT INTO dibs.task VALUES ('', NULL, 'gone', 0, 0, 5, 0, 0, 0, '', 0, 0)")
+
+
+def initialize_demo(where: str, settings: bytes) -> None:
+    """Make a board that `remove_demo` may remove, also in place of an earlier one."""
+    with alone(where) as conn:
+        if not _drop_demo(conn) and _format(conn) is not None:
+            raise Refused(
+                f"{shown(where)} has a board already: make an empty database with `createdb`"
+            )
+        make(conn, where, settings)
+        conn.execute("INSERT INTO dibs.meta VALUES ('demo', '')")
+
+
+def remove_demo(where: str) -> None:
+    """Remove a board that `initialize_demo` has made, and no other."""
+    with alone(where) as conn:
+        _drop_demo(conn)
+
+
+def _drop_demo(conn: Connection) -> bool:
+    if _format(conn) is None or not conn.execute("SELECT FROM dibs.meta WHERE key = 'demo'"):
+        return False
+    conn.execute("DROP SCHEMA dibs CASCADE")
+    return True
 
 
 def upgrade(where: str) -> bool:
     """Bring the tables and functions of a board up to date; False if they are."""
-    with _alone(where) as conn:
+    with alone(where) as conn:
         found = _format(conn)
         if found is None:
             raise BoardMissing(f"{shown(where)}: this database is no board")
@@ -42,8 +71,24 @@ def upgrade(where: str) -> bool:
             check_format(found, shown(where))
             return False
         conn.script(text("postgres/functions.sql"))
+        if conn.execute("SELECT FROM dibs.meta WHERE key = 'roles'"):
+            _make_roles(conn)  # a function that is replaced loses the rights of its owner
         conn.execute("UPDATE dibs.meta SET value = %s WHERE key = 'format'", (str(FORMAT),))
     return True
+
+
+def make_roles(where: str) -> tuple[str, ...]:
+    """Make the roles of a board, or bring them up to date; their names, the least rights first."""
+    with alone(where) as conn:
+        check_format(_format(conn), shown(where))
+        _make_roles(conn)
+        ((database,),) = conn.execute("SELECT current_database()")
+    return tuple(f"{database}_{role}" for role in ("reader", "worker", "operator"))
+
+
+def _make_roles(conn: Connection) -> None:
+    conn.script(text("postgres/roles.sql"))
+    conn.execute("INSERT INTO dibs.meta VALUES ('roles', '') ON CONFLICT DO NOTHING")
 
 
 def _format(conn: Connection) -> str | None:
@@ -55,7 +100,7 @@ def _format(conn: Connection) -> str | None:
 
 
 @contextmanager
-def _alone(where: str) -> Iterator[Connection]:
+def alone(where: str) -> Iterator[Connection]:
     """A connection with one transaction that excludes every other migration."""
     try:
         conn = connected(where)

@@ -104,17 +104,11 @@ class PostgresPresence:
             name = f"{self._folded}-{session.nonce()}"
             since = session.about() - (session.boottime() - self._begun) / SECOND
             self._waiter = Waiter(name, self._owner, session.host.name, state, since)
-        self._call(
-            "INSERT INTO dibs.waiter VALUES (%s, dibs.clock(), %s) "
-            "ON CONFLICT (name) DO UPDATE SET touched = dibs.clock() RETURNING name",
-            (self._waiter.name, spell(self._waiter)),
-        )
+        self._call("SELECT dibs.wait(%s, %s)", (self._waiter.name, spell(self._waiter)))
 
     def _remove(self) -> None:
         if self._waiter is not None:
-            self._call(
-                "DELETE FROM dibs.waiter WHERE name = %s RETURNING name", (self._waiter.name,)
-            )
+            self._call("SELECT dibs.wait(%s, NULL)", (self._waiter.name,))
             self._waiter = None
 
     def _call(self, sql: str, params: tuple[object, ...]) -> None:

@@ -9,7 +9,8 @@ from types import TracebackType
 
 import dibs
 import dibs_tui
-from dibs_tui.demo.keeper import remove
+from dibs.board import locate
+from dibs_tui.demo.keeper import PLACE, remove
 
 _PROGRAM = (
     "import sys; sys.path += sys.argv[1:3]; "
@@ -21,13 +22,15 @@ _PATIENCE = 10.0
 class Crew:
     """A board in a new directory below `path` (default: the temporary directory), and its workers.
 
-    All of it ends with the `with` block, and with this process, even if it is killed.
+    With a `database` its board is there; it must have none. All of it ends with the `with` block,
+    and with this process, even if it is killed.
     """
 
-    def __init__(self, path: str | None = None) -> None:
+    def __init__(self, path: str | None = None, *, database: str = "") -> None:
         self._below = [os.path.abspath(path)] if path else []
+        self._database = database
         self.path = ""
-        """The board's directory; empty until the block is entered."""
+        """The location of the board; empty until the block is entered."""
 
     def __enter__(self) -> Crew:
         self.keeper = self._start()
@@ -54,6 +57,7 @@ class Crew:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd="/",
+            env=os.environ | {PLACE: self._database},  # others can see arguments
             text=True,
             start_new_session=True,  # ctrl+c and a hang-up must not reach the crew
         )
@@ -62,8 +66,12 @@ class Crew:
         """The board's path, which is the keeper's only output unless it failed."""
         assert self.keeper.stdout is not None
         answer = self.keeper.stdout.read().strip()
+        if self._database and answer == locate(self._database).label:
+            return self._database
         if not os.path.isdir(answer):
             why = answer.rpartition("\n")[2] or "its process was killed"
+            if self._database:
+                raise dibs.StorageError(f"the demo cannot start: {why}")
             raise dibs.StorageError(
                 f"the demo cannot start: {why}; set TMPDIR to a writable directory with free space"
             )

@@ -20,10 +20,13 @@ from select import select
 from typing import NamedTuple, NoReturn
 
 import dibs
-from dibs_tui.demo import tasks
+from dibs.board import locate
+from dibs_tui.demo import databases, tasks
 from dibs_tui.demo.roles import FIRST, MAILS, Worker
 
 PREFIX = "dibs-demo-"
+PLACE = "DIBS_DEMO_DATABASE"
+"""The variable with the database for the board; empty for a new directory."""
 _SETTINGS = """\
 format = 2
 ttl = 15
@@ -82,7 +85,8 @@ class CrewKeeper:
         gc.freeze()  # a collection would write to pages, which forked workers then cannot share
         try:
             for post in CREW:
-                self._start(post)
+                if post.role is not Worker.shell or not databases.is_database(self._path):
+                    self._start(post)
             while not select([sys.stdin], [], [], _LOOK)[0]:
                 self._look()
                 self._do_what_is_due()
@@ -148,10 +152,16 @@ class CrewKeeper:
 def main(parent: str | None = None) -> None:
     """Make the board below `parent`, print its path, and run its crew until the input ends."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    path = tempfile.mkdtemp(prefix=PREFIX, dir=parent)
+    database = os.environ.pop(PLACE, "")
+    if database:
+        try:
+            databases.make(database, _SETTINGS.encode())
+        except dibs.DibsError as error:
+            sys.exit(str(error))
+    path = database or tempfile.mkdtemp(prefix=PREFIX, dir=parent)
     try:
         _furnish(path)
-        print(path, flush=True)
+        print(locate(path).label if database else path, flush=True)
         _close_output()
         CrewKeeper(path).run()
     finally:
@@ -161,6 +171,9 @@ def main(parent: str | None = None) -> None:
 
 def remove(path: str) -> None:
     """Remove the board; a reader may still write into it for a moment, so this tries again."""
+    if databases.is_database(path):
+        databases.remove(path)
+        return
     for _ in range(20):
         shutil.rmtree(path, ignore_errors=True)
         if not os.path.lexists(path):
@@ -169,9 +182,10 @@ def remove(path: str) -> None:
 
 
 def _furnish(path: str) -> None:
-    os.mkdir(f"{path}/.dibs")
-    with open(f"{path}/.dibs/board.toml", "x", encoding="utf-8") as file:
-        file.write(_SETTINGS)
+    if not databases.is_database(path):
+        os.mkdir(f"{path}/.dibs")
+        with open(f"{path}/.dibs/board.toml", "x", encoding="utf-8") as file:
+            file.write(_SETTINGS)
     board = dibs.open(path, create=True)
     for draft in (*islice(tasks.stream(), FIRST), *islice(tasks.mails(), MAILS)):
         board.add(draft.id, draft.payload, priority=draft.priority)

@@ -6,12 +6,14 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
 from random import Random
 from select import select
+from typing import Protocol
 
 import dibs
 from dibs.files.board_files import BoardFiles
@@ -21,7 +23,7 @@ from dibs.model.breaker import Breaker
 from dibs.model.delays import is_due
 from dibs.model.task import AVAILABLE, LATER
 from dibs.model.waiters import BROKEN, IDLE, PAUSED
-from dibs_tui.demo import tasks
+from dibs_tui.demo import databases, tasks
 
 FIRST = 120
 """The number of tasks before the first worker starts."""
@@ -61,12 +63,28 @@ class _WorkerClaim:
     beats: float
 
 
-def board_as(path: str, host: str) -> FilesBoard:
-    """The board as seen from a host of that name; empty for this host."""
+class _Waiting(Protocol):
+    """What a worker sees of the board between two looks."""
+
+    @property
+    def tasks(self) -> Mapping[str, dibs.Task]: ...
+
+    @property
+    def asked(self) -> Collection[object]: ...
+
+    def scan(self) -> object: ...
+
+
+def board_as(path: str, host: str) -> tuple[dibs.Board, _Waiting]:
+    """The board as seen from a host of that name, empty for this host; and its tasks."""
     here = dibs.this_host()
-    store = BoardFiles(Disk(path), here._replace(name=host) if host else here)
+    seen_from = here._replace(name=host) if host else here
+    if databases.is_database(path):
+        return databases.board_as(path, seen_from)
+    store = BoardFiles(Disk(path), seen_from)
     store.open()
-    return FilesBoard(store, path)
+    board = FilesBoard(store, path)
+    return board, board.view(ended=False)
 
 
 class Worker:
@@ -76,13 +94,13 @@ class Worker:
         self, path: str, host: str, owner: str, ttl: float, keeper: int, opened: float = 0.0
     ) -> None:
         """`opened`: when the demo began, on the monotonic clock."""
-        self.board = board_as(path, host)
+        self._path = path
+        self.board, self._view = board_as(path, host)
         self.owner = owner
         self._ttl = ttl
         self._keeper = keeper
         self._opened = opened
         self._chance = Random()
-        self._view = self.board.view(ended=False)
         self._presence = self.board.presence(owner)
         self._idle = IDLE
         """Why it has no task."""
@@ -181,7 +199,7 @@ class Worker:
 
     def shell(self) -> None:
         """Work as a shell script that uses only `mv`, without dibs."""
-        shell = subprocess.Popen(["sh", str(_SHELL), self.board.path, self.owner])
+        shell = subprocess.Popen(["sh", str(_SHELL), self._path, self.owner])
         while shell.poll() is None:
             self._rest(1)
 
