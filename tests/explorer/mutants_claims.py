@@ -311,9 +311,9 @@ MUTANTS: list[Mutant] = [
         operator.RELEASE,
         (
             "acts:seen",
-            "    now = store.find(task.id)\n",
-            "    now = store.find(task.id)\n    for newer in now:\n"
-            "        if newer.state in states:\n            return newer\n",
+            "    raise refusals.not_in_state",
+            "    for newer in store.find(task.id):\n        if newer.state in states:\n"
+            "            return newer\n    raise refusals.not_in_state",
         ),
     ),
     mutant(
