@@ -53,6 +53,27 @@ def find_each(session: Session, idents: Iterable[str]) -> dict[str, list[Task]]:
     return found
 
 
+def listed(session: Session, where: str = "") -> dict[str, Task]:
+    """Every task by its id as names spell it.
+
+    A cell with many names is read and split at once; a row for each would take ten times as long.
+    """
+    rows = session.rows(
+        f"SELECT string_agg(name, ' ') FROM dibs.task WHERE name IS NOT NULL {where} "
+        "GROUP BY hashtext(eid) & 15"
+    )
+    found: dict[str, Task] = {}
+    for (text,) in rows:
+        every = text.split(" ")
+        plain = names.read_never_claimed(every)
+        found |= {task.id: task for task in plain}
+        if len(plain) < len(every):
+            seen = {task.name for task in plain}
+            others = tasks_of(name for name in every if name not in seen)
+            found |= {names.escape(task.id): task for task in others}
+    return found
+
+
 def tasks_of(found: Iterable[str]) -> tuple[Task, ...]:
     """The tasks and locks of exact names."""
     return tuple(task for task in map(names.read_any, found) if task is not None)

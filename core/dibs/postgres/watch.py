@@ -191,8 +191,9 @@ class PostgresWatch(Thread):
             since = self._now.fs / SECOND - _HISTORY
             more["rates"] = log.rates(since - _HISTORY, cursor, owners=True)
             more["events"] = tuple(log.recent(since, _REPORTED, cursor))
+        now = self._listed(session)
         self._complete = True
-        self._report_difference(session, self._listed(session), **more)
+        self._report_difference(session, now, **more)
         self._cursor = cursor
 
     def _forget_lost_past(self, session: Session) -> None:
@@ -207,10 +208,14 @@ class PostgresWatch(Thread):
         self._line = line or self._line
 
     def _listed(self, session: Session, *, ended: bool = True) -> dict[str, Task]:
-        apart = "" if ended else f"AND state NOT IN {tuple(_APART)}"
-        rows = session.rows(f"SELECT eid, name FROM dibs.task WHERE name IS NOT NULL {apart}")
-        found = ((eid, names.read_any(name)) for eid, name in rows)
-        return {eid: task for eid, task in found if task is not None}
+        """Every task by its id; without `ended` those that are not over.
+
+        After those, only the others are read: what changed meanwhile is among the events.
+        """
+        known = {} if self._complete or not ended else dict(self._tasks)
+        these = "IN" if known else "NOT IN"
+        where = "" if ended and not known else f"AND state {these} {tuple(_APART)}"
+        return known | reading.listed(session, where)
 
     def _report_difference(
         self, session: Session, now: Mapping[str, Task], *, ended: bool = True, **more: Any
