@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,11 @@ class Command:
         self.where = where
         self.env = os.environ | {"PYTHONPATH": str(CORE), "USER": "tester"}
 
+    @property
+    def named(self) -> str:
+        """The beginning of each command that a message quotes."""
+        return shlex.join(("dibs", *locate(self.where).command_line_args))
+
     def __call__(self, *argv: str, code: int = 0) -> str:
         """Run it and return its output; checks the exit code and that stderr is one line.
 
@@ -35,9 +41,13 @@ class Command:
         printed = done.stdout.decode("utf-8", "surrogateescape")
         for line in (printed + message).split("\n"):
             assert line.isprintable(), line
-        assert locate(self.where).runnable(message) == message
-        message = message.replace(f"`dibs -d {self.where} ", "`dibs ")
+        assert self.runnable(message) == message
+        message = message.replace(self.runnable("`dibs ls").removesuffix("ls"), "`dibs ")
         return (printed if code in (0, 4, 6) else message).rstrip("\n")
+
+    def runnable(self, text: str) -> str:
+        """A text in which each command of dibs names the board."""
+        return locate(self.where).runnable(text)
 
     def run(self, *argv: str) -> subprocess.CompletedProcess[bytes]:
         command = [sys.executable, "-m", "dibs", "-d", self.where, *argv]

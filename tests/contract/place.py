@@ -9,7 +9,7 @@ from typing import Protocol
 
 import dibs
 from tests.core import tools
-from tests.postgres import server
+from tests.postgres import cluster, server
 
 
 class Place(Protocol):
@@ -37,7 +37,7 @@ Places = Callable[..., Place]
 
 ENGINES: dict[str, Callable[..., Place]] = {"files": tools.Place}
 """Creates a place below a scratch directory, by engine."""
-if not server.why_not():  # else tests/postgres is skipped, loudly
+if not cluster.why_not():  # else tests/postgres is skipped, loudly
     ENGINES["postgres"] = server.Place
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from dibs.model import names
+from dibs.model import names, undoing
 from dibs.model.task import ASKED, Task
 
 from . import scenes_questions as scenes
@@ -115,11 +115,11 @@ MUTANTS: list[Mutant] = [
         (scenes.ANSWER, scenes.TWO),
         ("acts:_answered", "return next(counts, None)", "return None"),
     ),
-    mutant(
+    Mutant(
         "an undone answer restores the name that it took",
         "A delayed rename of the answer finds that name again, and the answer returns.",
-        scenes.UNDO,
-        ("acts:_restored", "if before is None or before.state != ASKED:", "if True:"),
+        (scenes.UNDO.name,),
+        lambda: swapped(undoing, "restored_name", lambda event, nonce: event.src),
     ),
     Mutant(
         "a janitor reaps a task that waits for an answer",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dibs.files import acts
 from dibs.files.board_files import BoardFiles
 from dibs.files.claims import FilesClaim
+from dibs.model import undoing
 from dibs.model.errors import Changed, DibsError, Lost
 from dibs.model.events import Event
 from dibs.model.names import read_any
@@ -120,7 +121,8 @@ def _undone(store: BoardFiles, name: str, event: Event) -> Task:
     now = store.find("t")
     if after is None or not_undoable(event, now):
         raise Changed(f"{name} has changed", name, now)
-    return acts._moved(store, after, acts._restored(store, event), "undo", "of answer", "op")
+    dst = undoing.restored_name(event, store.port.nonce())
+    return acts._moved(store, after, dst, "undo", "of answer", "op")
 
 
 def _requeues(desk: Desk) -> None:

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import ctypes
 import os
+import pwd
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -39,43 +41,57 @@ _USUAL = {
     "wal_level": "replica",
 }
 _DIE_WITH_PARENT = 1
+_PORT = 5432
+_FOLDERS = ("usr/lib/postgresql/*/bin", "usr/pgsql-*/bin", "opt/homebrew/opt/postgresql*/bin")
 
 
-def program(name: str) -> str | None:
-    """The path of a program of the newest server that is installed; None without one."""
-    found = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=_version)
-    return str(found[-1]) if found else shutil.which(name)
-
-
-def _version(path: Path) -> int:
-    return int(path.parts[-3]) if path.parts[-3].isdigit() else 0
+@cache
+def programs() -> str:
+    """The folder of the server's programs; empty if they are not installed."""
+    if found := shutil.which("initdb"):
+        return os.path.dirname(os.path.realpath(found))  # a link may stand there without the others
+    if os.environ.get("DIBS_TEST_BARE"):
+        return ""
+    folders = sorted(path for pattern in _FOLDERS for path in Path("/").glob(pattern))
+    good = [str(path) for path in folders if (path / "initdb").exists()]
+    return good[-1] if good else ""
 
 
 def why_not() -> str:
     """Why no server can be started here; empty if it can."""
-    if program("postgres") is None:
-        return "PostgreSQL is not installed"
-    return "" if find_spec("psycopg") else "psycopg is not installed: pip install 'dibs[postgres]'"
+    if find_spec("psycopg") is None:
+        return "psycopg is not installed"
+    return "" if programs() else "no server is installed"
 
 
+@cache
 def as_servant() -> Mapping[str, Any]:
     """How to start a program that refuses to be root."""
     if os.geteuid():
         return {}
-    return {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+    uid = NOBODY
+    with suppress(KeyError):
+        uid = pwd.getpwnam("postgres").pw_uid
+    return {"user": uid, "group": uid, "extra_groups": []}
 
 
 def given(folder: Path) -> Path:
     """A new folder that such a program owns."""
     folder.mkdir(mode=0o700)
-    if not os.geteuid():
-        os.chown(folder, NOBODY, NOBODY)
+    give(folder)
     return folder
+
+
+def give(folder: Path) -> None:
+    """Let such a program own a folder."""
+    if servant := as_servant():
+        os.chown(folder, servant["user"], servant["group"])
 
 
 def end_with_starter() -> None:
     """In the child: a server whose tests were killed shuts down at once."""
-    ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGQUIT)
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGQUIT)
 
 
 class Server:
@@ -90,13 +106,12 @@ class Server:
         settings: Mapping[str, str] | None = None,
     ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="pg-", dir=fast()))
-        self.folder.chmod(0o711)
-        self.sockets = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))
-        """A short path: a socket's may have 107 bytes."""
-        self.sockets.chmod(0o777)
+        """With its socket; the path of that may have 107 bytes."""
+        self.folder.chmod(0o755)
+        give(self.folder)
         self.data = self.folder / "data"
         self.log = self.folder / "log"
-        self.port = free_port()
+        self.port = free_port() if tcp else _PORT
         self.password = password
         self._settings = {**_USUAL, **({} if durable else QUICK), **(settings or {})}
         if tcp:
@@ -129,9 +144,7 @@ class Server:
 
     def run(self, name: str, *argv: str | Path) -> str:
         """Run one of the server's programs to its end."""
-        path = program(name)
-        assert path is not None, name
-        command = [path, *argv]
+        command = [f"{programs()}/{name}", *argv]
         done = subprocess.run(
             command, capture_output=True, text=True, cwd="/", timeout=PATIENCE, **as_servant()
         )
@@ -142,10 +155,9 @@ class Server:
     def start(self) -> None:
         """Start it, and wait until it answers."""
         assert self._process is None, "it runs already"
-        path = program("postgres")
-        assert path is not None
         options = [f"-c{name}={value}" for name, value in self._settings.items()]
-        command = [path, f"-D{self.data}", f"-k{self.sockets}", f"-p{self.port}", *options]
+        path = f"{programs()}/postgres"
+        command = [path, f"-D{self.data}", f"-k{self.folder}", f"-p{self.port}", *options]
         with self.log.open("ab") as said:
             self._process = subprocess.Popen(
                 command,
@@ -162,9 +174,7 @@ class Server:
 
     def answers(self) -> bool:
         """Whether it accepts connections; also a standby and a server with passwords say so."""
-        path = program("pg_isready")
-        assert path is not None
-        command = [path, "-q", f"-h{self.sockets}", f"-p{self.port}", "-t1"]
+        command = [f"{programs()}/pg_isready", "-q", f"-h{self.folder}", f"-p{self.port}", "-t1"]
         return subprocess.run(command, timeout=PATIENCE).returncode == 0
 
     @property
@@ -203,17 +213,17 @@ class Server:
         if self._process is not None:
             self._end(signal.SIGQUIT)
         shutil.rmtree(self.folder, ignore_errors=True)
-        shutil.rmtree(self.sockets, ignore_errors=True)
 
     @property
     def socket(self) -> str:
         """The path of its socket."""
-        return str(self.sockets / f".s.PGSQL.{self.port}")
+        return str(self.folder / f".s.PGSQL.{self.port}")
 
     def url(self, database: str = "postgres", *, user: str = USER, password: str = "") -> str:
         """The address of a database, by the socket."""
         secret = f":{quote(password, safe='')}" if password else ""
-        where = f"{quote(database, safe='')}?host={self.sockets}&port={self.port}"
+        port = f"&port={self.port}" if self.port != _PORT else ""
+        where = f"{quote(database, safe='')}?host={self.folder}{port}"
         return f"postgresql://{user}{secret}@/{where}"
 
     def tcp_url(self, database: str = "postgres", *, user: str = USER, password: str = "") -> str:

@@ -30,6 +30,10 @@ Board = dibs.Board
 LOSSES = (Loss.REQUEST, Loss.ANSWER, Loss.HALF, Loss.LATE)
 SHORT = (Loss.ANSWER, Loss.LATE)
 """Those that are not found out by a call that only tries again."""
+SILENT = ("board.add", "board.claim", "claim.beat", "claim.done", "board.find")
+"""Verbs that are also tried with an answer that never comes, for which they wait long."""
+GIVEN_UP = ("Uncertain: ", "StorageError: ")
+"""What a call may say of a server that is silent for as long as its patience lasts."""
 _NONCE = re.compile(r"[0-9A-F]{10}")
 _TIME = re.compile(r"\bn\d+\.later|\d+\.\d+")
 
@@ -289,15 +293,17 @@ class Stage:
         found = self.called(scene)
         return found, self._proxy.requests
 
-    def trials(self, verb: str, losses: Iterable[Loss]) -> Iterator[Trial]:
-        """A verb with each of its requests lost in each way."""
+    def trials(self, verb: str, losses: Iterable[Loss], *, last: bool = False) -> Iterator[Trial]:
+        """A verb with each of its requests lost in each way, or with the `last` one only."""
         scene = SCENES[verb]
         expected, count = self.requests(scene)
         for loss in losses:
-            for number in range(count):
+            for number in range(count - 1 if last else 0, count):
                 found = self.called(scene, number, loss)
                 assert self._proxy.lost == 1, f"{verb}: request {number} was not lost"
-                yield Trial(verb, number, loss, difference(expected, found))
+                given_up = loss is Loss.SILENCE and str(found.value).startswith(GIVEN_UP)
+                wrong = "" if given_up else difference(expected, found)
+                yield Trial(verb, number, loss, wrong)
 
 
 def difference(expected: Outcome, found: Outcome) -> str:
@@ -352,7 +358,8 @@ def main(wanted: list[str]) -> int:
     with server() as there, Proxy(there.socket) as proxy:
         stage = Stage(there, proxy)
         for verb in wanted or SCENES:
-            for trial in stage.trials(verb, LOSSES):
+            silence = (Loss.SILENCE,) if verb in SILENT else ()
+            for trial in stage.trials(verb, (*LOSSES, *silence)):
                 count += 1
                 if trial.wrong:
                     wrong += 1

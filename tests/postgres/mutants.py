@@ -3,8 +3,8 @@
     python -m tests.postgres.mutants                 plant each, and run its drill
     python -m tests.postgres.mutants name            those whose name contains this
 
-A fault is a change to the text of the shipped code. One whose text is not there exactly once is
-refused: otherwise a mutant would silently become the shipped code. The exit code is 0 when every
+A fault is a change to the text of the shipped code, wherever it stands. One whose text is not there
+is refused: otherwise a mutant would silently become the shipped code. The exit code is 0 when every
 fault was found.
 """
 
@@ -18,18 +18,29 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
+import dibs
 from dibs.model.settings import Settings
+from dibs.postgres import watch
 from dibs.shipped import text
-from tests.explorer.mutant import Change, edited
+from tests import watched
+from tests.explorer.mutant import Change, edited, swapped
 from tests.postgres.boards import Site, new_site
 from tests.postgres.cluster import Server, server
+from tests.postgres.failover import pair
 from tests.postgres.losses import Stage
 from tests.postgres.many_claims import race
 from tests.postgres.outage import Plan as Crashes
 from tests.postgres.outage import outage
+from tests.postgres.pooler import pooler
 from tests.postgres.proxy import Loss, Proxy
 from tests.postgres.slow import late
 from tests.postgres.storm import Plan, settings, storm
+from tests.postgres.test_failover import (
+    test_no_fence_is_given_twice_after_a_tail_was_lost as test_no_fence_is_given_twice,
+)
+from tests.postgres.test_watch_trouble import (
+    test_late_commits_and_rollbacks_are_told_apart as test_late_commits_and_rollbacks,
+)
 
 Edit = tuple[str, str]
 """A text of `functions.sql`, and its replacement."""
@@ -47,14 +58,15 @@ class Mutant(NamedTuple):
     sql: tuple[Edit, ...] = ()
     code: tuple[Change, ...] = ()
     """Changes to Python code, in this process and what it forks."""
+    look: tuple[Edit, ...] = ()
+    """Changes to the statement with which a watch looks for events."""
 
     def plant(self, place: Site) -> Site:
         """Change the functions of a board."""
         functions = text("postgres/functions.sql")
         for old, new in self.sql:
-            count = functions.count(old)
-            if count != 1:
-                raise LookupError(f"{self.name}: {old!r} is there {count} times, not once")
+            if old not in functions:
+                raise LookupError(f"{self.name}: {old!r} is not there")
             functions = functions.replace(old, new)
         if self.sql:
             place.sql(functions)
@@ -93,6 +105,35 @@ def slowly(verb: str) -> Drill:
         return [wrong] if wrong else []
 
     return drill
+
+
+def pooling(mutant: Mutant, there: Server, folder: Path) -> Sequence[str]:
+    """Eight processes behind a pooler."""
+    place = mutant.plant(new_site(there, Settings(max_attempts=1000, retry=())))
+    with pooler(there) as found:
+        return race(place, found.url(place.database), 300, folder)
+
+
+def watching(mutant: Mutant, there: Server, _: Path) -> Sequence[str]:
+    """A watch while changes are committed late, or rolled back."""
+    with swapped(watched, "PATIENCE", 5.0):
+        return failed(test_late_commits_and_rollbacks, mutant.plant(new_site(there)))
+
+
+def failing_over(mutant: Mutant, _: Server, __: Path) -> Sequence[str]:
+    """A standby is promoted that lacks the newest changes."""
+    with Proxy("") as far, pair(synchronous=False, through=far) as found:
+        mutant.plant(found.place)
+        return failed(test_no_fence_is_given_twice, found, far)
+
+
+def failed(test: Callable[..., None], *given: object) -> Sequence[str]:
+    """Why a test fails; empty if it passes."""
+    try:
+        test(*given)
+    except (AssertionError, dibs.DibsError) as error:
+        return [f"{test.__name__}: {error}"]
+    return []
 
 
 def crashing(mutant: Mutant, _: Server, folder: Path) -> Sequence[str]:
@@ -177,7 +218,7 @@ MUTANTS = (
         "a repeated claim is not recognised",
         "A claim whose answer was lost is made again, on another task.",
         losing("board.claim", Loss.ANSWER),
-        sql=(("IF p_again THEN\n    SELECT x.name", "IF false THEN\n    SELECT x.name"),),
+        sql=(("IF p_again THEN", "IF false THEN"),),
     ),
     Mutant(
         "a nonce claims twice",
@@ -190,6 +231,30 @@ MUTANTS = (
         "A worker whose answer was lost hears that it lost its claim, which it has ended.",
         losing("claim.release", Loss.ANSWER),
         sql=(("RETURN CASE WHEN FOUND THEN 'moved' ELSE 'gone' END", "RETURN 'gone'"),),
+    ),
+    Mutant(
+        "a watch forgets what was under way",
+        "An event that was not committed at the last look is never reported.",
+        watching,
+        look=(("e.xid = ANY (ARRAY(", "false AND e.xid = ANY (ARRAY("),),
+    ),
+    Mutant(
+        "no epoch",
+        "After a failover that lost its tail a fence is given again.",
+        failing_over,
+        sql=(("PERFORM dibs.turn();", "NULL;"),),
+    ),
+    Mutant(
+        "statements are prepared behind a pooler",
+        "Another client's connection does not know them.",
+        pooling,
+        code=(
+            (
+                "dibs.postgres.sessions:Session._connection",
+                "conn.prepares = not pooled",
+                "conn.prepares = True",
+            ),
+        ),
     ),
     Mutant(
         "a change is as durable as the session wants",
@@ -209,6 +274,9 @@ def found(mutant: Mutant, there: Server) -> Sequence[str]:
     """What its drill finds."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         stack.enter_context(edited(mutant.code))
+        for old, new in mutant.look:
+            assert old in watch._LOOK, old
+            stack.enter_context(swapped(watch, "_LOOK", watch._LOOK.replace(old, new)))
         return mutant.drill(mutant, there, Path(folder))
 
 

@@ -25,9 +25,9 @@ class Pooler:
 
     def __init__(self, server: Server, size: int = 3) -> None:
         self._server = server
-        self._folder = given(server.folder / "pooler")
-        self._size = size
         self.port = free_port()
+        self._folder = given(server.folder / f"pooler-{self.port}")
+        self._size = size
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -38,7 +38,7 @@ class Pooler:
         settings.write_text(
             f"""\
 [databases]
-* = host={self._server.sockets} port={self._server.port} user={USER}
+* = host={self._server.folder} port={self._server.port} user={USER}
 [pgbouncer]
 listen_addr = 127.0.0.1
 listen_port = {self.port}

@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 import atexit
-import ctypes
 import os
-import pwd
-import shutil
-import signal
-import subprocess
-import tempfile
-import time
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,10 +14,8 @@ import dibs
 from dibs.board import initialize
 from dibs.host import boottime
 from dibs.model.settings import dump
-from tests.core.conftest import fast
-from tests.patience import PATIENCE
+from tests.postgres import cluster
 
-BINARIES = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql*/bin")
 TEMPLATE = "dibs_template"
 CLOCK = """
 CREATE TABLE public.moved (by_ns bigint NOT NULL);
@@ -49,126 +39,39 @@ INSERT INTO dibs.task VALUES ('', NULL, 'gone', 0, 0, 5, 0, 0, 0, '', 0, 0);
 UPDATE dibs.meta SET value = '0' WHERE key = 'epoch';
 UPDATE public.moved SET by_ns = 0
 """
-FAST = ("fsync=off", "full_page_writes=off", "autovacuum=off", "max_connections=200",
-        "shared_buffers=32MB", "wal_level=minimal", "max_wal_senders=0", "jit=off")  # fmt: skip
+FAST = {
+    "autovacuum": "off",
+    "jit": "off",
+    "max_connections": "200",
+    "max_wal_senders": "0",
+    "shared_buffers": "32MB",
+    "wal_level": "minimal",
+}
 
 
-def binaries() -> str:
-    """The folder of the server's programs; empty if they are not installed."""
-    found = shutil.which("initdb")
-    if found:
-        return os.path.dirname(found)
-    if os.environ.get("DIBS_TEST_BARE"):
-        return ""
-    folders = sorted(p for pattern in BINARIES for p in Path("/").glob(pattern[1:]))
-    good = [str(p) for p in folders if (p / "initdb").exists()]
-    return good[-1] if good else ""
+class Server(cluster.Server):
+    """The server of one test process; it keeps nothing over a crash."""
 
-
-def why_not() -> str:
-    """Why no server can be started here; empty if one can."""
-    try:
-        import psycopg  # noqa: F401
-    except ImportError:
-        return "NO BOARD IN POSTGRESQL WAS TRIED: psycopg is not installed"
-    return "" if binaries() else "NO BOARD IN POSTGRESQL WAS TRIED: no server is installed"
-
-
-def _end_with_parent() -> None:
-    """In the child: let the kernel stop the server as soon as the tests are killed."""
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(1, signal.SIGQUIT)
-
-
-class Server:
-    """A server of its own that listens on one socket in a folder of its own."""
-
-    def __init__(self, *options: str) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="dibs-pg-", dir=fast()))
-        self.data = self.folder / "data"
+    def __init__(self) -> None:
+        super().__init__(settings=FAST)
         self.free: list[str] = []
         """Databases with empty boards, for the next tests: making one takes fifty times longer."""
         self.made: set[str] = set()
         self._conns: dict[tuple[int, str], Any] = {}
-        self.user: dict[str, Any] = {}
-        if not os.geteuid():  # initdb refuses root
-            uid = self._other_user()
-            os.chown(self.folder, uid, uid)
-            self.user = {"user": uid, "group": uid, "extra_groups": []}
-        self.folder.chmod(0o755)
-        self.run("initdb", "--auth=trust", "--no-sync", "--username=dibs", "--encoding=UTF8",
-                 "--locale=C", "-D", str(self.data))  # fmt: skip
-        self.options = [f"unix_socket_directories={self.folder}", "listen_addresses=", *options]
-        self.start()
-
-    def _other_user(self) -> int:
-        for name in ("postgres", "nobody"):
-            try:
-                return pwd.getpwnam(name).pw_uid
-            except KeyError:
-                continue
-        return 65534
-
-    def run(self, program: str, *argv: str, check: bool = True) -> None:
-        """Run one of the server's programs as its user."""
-        subprocess.run(
-            [f"{binaries()}/{program}", *argv],
-            check=check,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            timeout=PATIENCE,
-            cwd="/",
-            **self.user,
-        )
-
-    def start(self) -> None:
-        """Start it, and wait until it answers."""
-        options = [part for option in self.options for part in ("-c", option)]
-        with open(self.folder / "log", "ab") as log:
-            self.process = subprocess.Popen(
-                [f"{binaries()}/postgres", "-D", str(self.data), *options],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd="/",
-                preexec_fn=_end_with_parent,
-                **self.user,
-            )
-        end = time.monotonic() + PATIENCE
-        while not (self.folder / ".s.PGSQL.5432").exists() or not self.answers():
-            assert self.process.poll() is None, (self.folder / "log").read_text()
-            assert time.monotonic() < end, "the server does not answer"
-            time.sleep(0.02)
-
-    def answers(self) -> bool:
-        """Whether it accepts connections."""
-        import psycopg
-
-        try:
-            psycopg.connect(self.where("postgres")).close()
-        except psycopg.OperationalError:
-            return False
-        return True
-
-    def stop(self, mode: str = "fast") -> None:
-        """Stop it; `immediate` is like a crash."""
-        self.run("pg_ctl", "-D", str(self.data), "-w", "-m", mode, "stop", check=False)
-        self.process.wait(PATIENCE)
+        self.__enter__()
 
     def remove(self) -> None:
         """Stop it, and leave nothing."""
         for _, database in [key for key in self._conns if key[0] == os.getpid()]:
             self.forget(database)
-        self.stop("immediate")
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self.end()
 
     def where(self, database: str) -> str:
         """The location of a board in one of its databases."""
-        return f"postgresql://dibs@/{database}?host={self.folder}"
+        return self.url(database)
 
     def execute(self, sql: str, database: str = "postgres") -> list[tuple[Any, ...]]:
-        """The rows of a statement, as the server's owner."""
+        """The rows of a statement, as the server's owner, in a connection that is kept."""
         import psycopg
 
         conn = self._conns.get((os.getpid(), database))
@@ -188,7 +91,7 @@ class Server:
 @cache
 def _own(pid: int) -> Server:
     """The server that all tests of this process share; it keeps nothing over a crash."""
-    found = Server(*FAST)
+    found = Server()
     atexit.register(lambda: found.remove() if os.getpid() == pid else None)
     found.execute(f"CREATE DATABASE {TEMPLATE}")
     initialize(found.where(TEMPLATE))
@@ -199,9 +102,8 @@ def _own(pid: int) -> Server:
 
 def own() -> Server:
     """The server of this test process; it is started on first use."""
-    why = why_not()
-    if why:
-        pytest.skip(why)
+    if reason := cluster.why_not():
+        pytest.skip(f"NO BOARD IN POSTGRESQL WAS TRIED: {reason}")
     return _own(os.getpid())
 
 

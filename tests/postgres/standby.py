@@ -25,7 +25,7 @@ class Standby(Server):
         self.data.mkdir(mode=0o700)
         shutil.rmtree(self.data)
         given(self.data)
-        where = f"host={self._primary.sockets} port={self._primary.port}"
+        where = f"host={self._primary.folder} port={self._primary.port}"
         if self._through:
             where = f"host=127.0.0.1 port={self._through}"
         source = f"{where} user={USER} application_name={NAME} sslmode=disable gssencmode=disable"

@@ -21,7 +21,8 @@ def test_each_verb_of_the_protocols_is_tried_or_has_a_reason() -> None:
     assert untried() == []
 
 
-@pytest.mark.parametrize("verb", SCENES)
-def test_a_verb_survives_the_loss_of_each_answer(stage: Stage, verb: str) -> None:
-    losses = (Loss.ANSWER,) if SCENES[verb].reads else SHORT
-    assert [str(trial) for trial in stage.trials(verb, losses) if trial.wrong] == []
+@pytest.mark.parametrize("verb", [verb for verb in SCENES if "(" not in verb])
+def test_a_verb_survives_the_loss_of_an_answer(stage: Stage, verb: str) -> None:
+    reads = SCENES[verb].reads
+    trials = stage.trials(verb, (Loss.ANSWER,) if reads else SHORT, last=reads)
+    assert [str(trial) for trial in trials if trial.wrong] == []

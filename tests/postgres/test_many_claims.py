@@ -21,7 +21,7 @@ def test_each_task_is_claimed_once_for_each_of_its_fences(
 def test_a_storm_leaves_a_journal_without_a_gap_and_tables_that_agree(
     shared_server: Server, tmp_path: Path
 ) -> None:
-    verdict = storm(new_site(shared_server, settings()), tmp_path, Plan(seconds=8, workers=4))
+    verdict = storm(new_site(shared_server, settings()), tmp_path, Plan(seconds=6, workers=4))
     assert verdict.faults == ()
     for what in ("claim", "reap", "done", "force-release", "park", "requeue", "lost", "refused"):
         assert verdict.figures[what] > 0, f"a storm without {what} proves nothing: {verdict}"

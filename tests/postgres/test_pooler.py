@@ -58,7 +58,7 @@ def test_a_storm_breaks_nothing(
 ) -> None:
     made = new_site(shared_server, settings())
     made = made._replace(where=pooled_server.url(made.database))
-    verdict = storm(made, tmp_path, Plan(seconds=4, workers=3))
+    verdict = storm(made, tmp_path, Plan(seconds=3, workers=3))
     assert verdict.faults == ()
 
 

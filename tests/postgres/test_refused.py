@@ -16,8 +16,6 @@ from tests.contract.command import CORE, Command
 from tests.patience import PATIENCE
 from tests.postgres.server import Place, Server
 
-pytestmark = pytest.mark.fast("dibs.postgres")
-
 SECRET = "s3cr:t@/x"
 QUOTED = "s3cr%3At%40%2Fx"
 
@@ -26,6 +24,7 @@ def with_password(server: Server, database: str, user: str = "dibs") -> str:
     return f"postgresql://{user}:{QUOTED}@/{database}?host={server.folder}"
 
 
+@pytest.mark.fast("dibs.postgres")
 @pytest.mark.parametrize(
     ("where", "label"),
     [
@@ -42,7 +41,8 @@ def test_a_location_is_shown_without_its_passwords(where: str, label: str) -> No
     assert dibs.board.locate(where).label == label
 
 
-def test_a_message_of_the_driver_loses_the_password_and_every_line_but_the_first() -> None:
+@pytest.mark.fast("dibs.postgres")
+def test_a_message_of_the_server_loses_the_password_and_every_line_but_the_first() -> None:
     where = f"postgresql://ann:{QUOTED}@h/db"
     assert hidden(f"\nbad {SECRET} or {QUOTED}\nmore", where) == "bad *** or ***"
 

@@ -34,7 +34,7 @@ def table(shared_server: Server) -> Iterator[str]:
 
 def test_a_server_is_private_and_leaves_nothing(shared_server: Server) -> None:
     with server() as found:
-        pid, folders = found.pid, (found.folder, found.sockets)
+        pid, folders = found.pid, (found.folder,)
         assert found.sql("SELECT 1") == [(1,)]
         assert found.sql("SHOW listen_addresses") == [("",)]
         found.restart("immediate")
@@ -141,7 +141,7 @@ def test_a_server_ends_with_its_tests(shared_server: Server) -> None:
     root = Path(__file__).parents[2]
     code = (
         "from tests.postgres.cluster import Server\nfound = Server()\nfound.make()\n"
-        "found.start()\nprint(found.pid, found.folder, found.sockets, flush=True)\ninput()\n"
+        "found.start()\nprint(found.pid, found.folder, flush=True)\ninput()\n"
     )
     path = os.pathsep.join(map(str, (root, root / "core", root / "tui")))
     child = subprocess.Popen(

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -12,9 +15,11 @@ import pytest
 
 import dibs
 from dibs.postgres import claims as making
+from dibs.postgres import sessions
 from dibs.postgres.engine import PostgresBoard
 from dibs.postgres.libpq import Row
 from dibs.postgres.sessions import AGAIN, Session
+from tests.contract.command import Command
 from tests.core.tools import in_child
 from tests.patience import PATIENCE
 from tests.postgres.server import Place
@@ -235,3 +240,48 @@ def test_a_wait_of_a_claim_ends_soon_after_an_add(place: Place) -> None:
     claim = board.wait_for(board.claim, PATIENCE)
     assert claim is not None
     assert time.monotonic() - begin < PATIENCE / 2
+
+
+def test_a_server_that_is_silent_is_left_and_the_step_is_done_once(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "SILENCE", 1.0)
+    board = dibs.open(place.where)
+    conn = session_of(board)._conn
+    assert conn is not None
+    os.kill(conn.backend, signal.SIGSTOP)  # it has the statement, and will do it later
+    try:
+        assert board.add("a").name == "a.available"
+    finally:
+        os.kill(conn.backend, signal.SIGCONT)
+    claim = board.claim()
+    assert claim is not None
+    assert claim.done().state == "done"
+    assert [event.verb for event in board.log.of("a")] == ["add", "claim", "done"]
+    whole(place)
+
+
+def test_ctrl_c_ends_a_command_that_waits_for_the_server(place: Place, command: Command) -> None:
+    import psycopg
+
+    place.board.add("a")
+    argv = [sys.executable, "-m", "dibs", "-d", command.where, "claim", "a"]
+    with psycopg.connect(place.where) as other:
+        other.execute("SELECT 1 FROM dibs.task WHERE eid = 'a' FOR UPDATE")
+        with subprocess.Popen(argv, env=command.env, stderr=subprocess.PIPE) as process:
+            waits = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+            end = time.monotonic() + PATIENCE
+            while not place.server.execute(waits, place.database):
+                assert time.monotonic() < end
+                time.sleep(0.05)
+            process.send_signal(signal.SIGINT)
+            place.server.execute("SELECT 1", place.database)
+            time.sleep(0.2)  # it looks whether the claim was made, which waits too
+            other.rollback()
+            assert process.wait(PATIENCE) == 130
+            assert process.stderr is not None
+            assert process.stderr.read() == b""
+    end = time.monotonic() + PATIENCE
+    while place.board.find("a")[0].state != "available":
+        assert time.monotonic() < end, "it stayed claimed without a worker"
+        time.sleep(0.05)

@@ -47,7 +47,7 @@ def test_every_act_of_a_stopped_holder_is_refused_after_a_takeover(site: Site) -
 def test_an_act_under_way_while_the_holder_is_stopped_is_decided_by_the_board(site: Site) -> None:
     """The process stops with its request on the way; it never ends a newer claim."""
     board = site.board
-    for number in range(20):
+    for number in range(8):
         ident = f"task-{number}"
         board.add(ident)
         with Child(site.where) as child:

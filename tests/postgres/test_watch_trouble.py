@@ -121,10 +121,10 @@ def test_a_killed_backend_is_replaced_and_nothing_is_missed(site: Site) -> None:
 
     with watched(site.where) as seen:
         seen.until_live()
-        for turn in range(10):
+        for turn in range(4):
             write_all(site, kill, f"turn-{turn}-")
         agrees(seen, site.where)
-    assert killed > 10
+    assert killed > 4
 
 
 @pytest.fixture

@@ -67,10 +67,12 @@ class Ledger:
 
 
 def read(path: Path) -> list[Line]:
-    """Every line, in the order in which they were appended."""
+    """Every line, in the order in which they were appended; one that is being written is left."""
     lines = []
     with path.open() as file:
         for text in file:
+            if not text.endswith("\n"):
+                break
             word, pid, boot, name, more = text.split()
             lines.append(Line(word, int(pid), int(boot), name, more))
     return lines

@@ -64,7 +64,8 @@ def seen(store: BoardFiles, text: str, *states: str) -> Task:
         if task is not None and task.state in states and store.there(name):
             return task
     task = next(t for t in map(names.read_any, names.exact(text)) if t is not None)
-    raise refusals.not_in_state(text, states, store.find(task.id))
+    now = store.find(task.id)
+    raise refusals.not_in_state(text, states, now)
 
 
 def _not_exact(store: BoardFiles, text: str) -> NotExact:
@@ -81,7 +82,7 @@ def _seen_plain(
     """The claim of a shell worker; its name can recur, so the text adds the time of its rename."""
     task = names.read(name)
     if task is None or not task.is_shell_claim or CLAIMED not in states or not _match_hex(since):
-        raise NotExact(f"{short(text)} is not the exact name of a claim; `dibs show` prints it")
+        raise NotExact(f"{short(text)} is not the exact name of a claim; `dibs show ID` prints it")
     _facts(store, task, text)
     return task
 

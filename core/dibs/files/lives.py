@@ -18,6 +18,7 @@ from dibs.files.board_files import GONE, KNOWN, KNOWN_LOST, NEW, PAST, PATIENCE
 from dibs.model import delays, names
 from dibs.model.errors import BadName, DibsError, Exists, StorageError, Uncertain, storage_error
 from dibs.model.refusals import exists, not_there
+from dibs.model.safe_text import command
 from dibs.model.sample import SECOND
 from dibs.model.slots import refuse_slot
 from dibs.model.task import AVAILABLE, FREE, Stamp, Task, describe
@@ -115,7 +116,7 @@ def add(
     if not published and port.boottime() - start > DRAFT_AGE // 2 * SECOND:
         raise Uncertain(
             f"adding {ident!r} took so long that a janitor may have removed it: "
-            f"look with `dibs show`, and add it under another id if it is missing"
+            f"look with `{command('show', ident)}`, and add it under another id if it is missing"
         )
     store.sync(name.rpartition("/")[0])
     if published:  # else the process that published it has written the line

@@ -17,6 +17,7 @@ from dibs.model import names, refusals
 from dibs.model.answers import LockStatus
 from dibs.model.errors import BadName, Exists, Held, Lost
 from dibs.model.records import Record
+from dibs.model.safe_text import command
 from dibs.model.sample import SECOND
 from dibs.model.slots import is_named, refuse_slot
 from dibs.model.task import AVAILABLE, DEFAULT_PRIORITY, FREE, HELD, Task, describe
@@ -195,7 +196,9 @@ def _gone(store: BoardFiles, ident: str) -> BadName | Exists:
 
     if purged(store, ident):
         return refusals.was_purged(ident)
-    return Exists(f"{ident!r} was used here and has vanished: free it with `dibs forget`")
+    return Exists(
+        f"{ident!r} was used here and has vanished: free it with `{command('forget', ident)}`"
+    )
 
 
 def _again(store: BoardFiles, ident: str, terms: Terms, lease: str) -> FilesClaim:

@@ -403,9 +403,11 @@ class BoardTracker:
     def _look_for_oldest(self, start: float) -> None:
         """Read a slice of the available tasks, and report the oldest after the last slice."""
         if not self._sweep:
-            if start < self._oldest_at:
+            tasks = self._index.tasks
+            still = bool(self._ages) and all(name in tasks for _, name in self._ages)
+            if start < self._oldest_at or still:  # what came since is younger than these
                 return
-            self._sweep = [n for n in list(self._index.tasks) if n.endswith(".available")]
+            self._sweep = [n for n in tasks if n.endswith(".available")]
             self._ages, self._sweep_cost = [], 0.0
         before = time.thread_time()
         part, self._sweep = self._sweep[:_SLICE], self._sweep[_SLICE:]

@@ -80,25 +80,25 @@ class Rates:
         found.begins, found.complete = self.begins, self.complete
         return found
 
-    def note(self, verb: str, at: float) -> None:
-        """Count one event."""
+    def note(self, verb: str, at: float, count: int = 1) -> None:
+        """Count one event, or several of one second."""
         if self.begins == inf:  # nothing had happened yet
             self.begins = at
         kind = KINDS.get(verb)
         if kind is None:
             return
         seconds = self.seconds[kind]
-        seconds[int(at)] += 1
+        seconds[int(at)] += count
         if len(seconds) > 2 * _KEPT:
             for old in sorted(seconds)[:-_KEPT]:
                 del seconds[old]
 
-    def note_move(self, verb: str, src: str, dst: str, at: float) -> None:
+    def note_move(self, verb: str, src: str, dst: str, at: float, count: int = 1) -> None:
         """Count the change of a name in the states of `MOVES`."""
         before, after = _moved_state(src), _moved_state(dst)
         if before != after and verb not in _UNMOVED:
-            self._count_move(before, int(at), -1)
-            self._count_move(after, int(at), 1)
+            self._count_move(before, int(at), -count)
+            self._count_move(after, int(at), count)
 
     def _count_move(self, state: str, second: int, change: int) -> None:
         if not state:
@@ -109,10 +109,10 @@ class Rates:
             for old in sorted(seconds)[:-_KEPT]:
                 del seconds[old]
 
-    def note_end(self, verb: str, owner: str, at: float) -> None:
+    def note_end(self, verb: str, owner: str, at: float, count: int = 1) -> None:
         """Count how an owner ended a claim: with `done` or `fail`."""
         minutes = self.ended.setdefault((verb, owner), Counter())
-        minutes[int(at // 60)] += 1
+        minutes[int(at // 60)] += count
         if len(minutes) > 2 * _MINUTES:
             for old in sorted(minutes)[:-_MINUTES]:
                 del minutes[old]

@@ -19,6 +19,7 @@ from dibs.model.errors import (
 )
 from dibs.model.names import escape, exact
 from dibs.model.questions import has_asked
+from dibs.model.safe_text import command
 from dibs.model.slots import split
 from dibs.model.task import DONE, FAILED, HELD, Task, describe
 
@@ -68,14 +69,14 @@ def all_held(name: str, slots: int, first: Held) -> Held:
 def starts_later(task: Task, left: float) -> NotDue:
     """The error for a task that was asked for by its id and starts only in `left` seconds."""
     text = f"{task.id!r} starts in {left:.0f} s: wait, or start it now with "
-    return NotDue(f"{text}`dibs requeue {task.name}`", task, "", left, "")
+    return NotDue(f"{text}`{command('requeue', task.name)}`", task, "", left, "")
 
 
 def waits_for_answer(task: Task, owner: str) -> Asked:
     """The error for a task that a worker wants by its id, and that waits for an answer."""
     return Asked(
         f"{task.id!r} waits for an answer to the question of {owner!r}: "
-        f"`dibs answer {task.name} TEXT` answers it",
+        f"`{command('answer', task.name, 'TEXT')}` answers it",
         task,
         owner,
         0.0,
@@ -87,7 +88,7 @@ def has_ended(ident: str, found: tuple[Task, ...]) -> DibsError:
     """The error for the id of a task or lock that no worker can claim by that id."""
     if found[0].kind == "lock":
         return is_lock(ident)
-    again = f"`dibs requeue {found[0].name}` makes it available again"
+    again = f"`{command('requeue', found[0].name)}` makes it available again"
     return Changed(f"{ident!r} is {found[0].state}: {again}", ident, found)
 
 
@@ -99,15 +100,16 @@ def is_lock(ident: str) -> BadName:
 def is_task(ident: str) -> BadName:
     """The error for a task that is acquired as a lock."""
     return BadName(
-        f"{ident!r} is a task on this board: see `dibs show`, or give the lock another name"
+        f"{ident!r} is a task on this board: see `{command('show', ident)}`, or give the lock "
+        "another name"
     )
 
 
 def was_purged(ident: str) -> BadName:
     """The error for a lock with the id of a task that was purged."""
     return BadName(
-        f"{ident!r} is the id of a task that was purged: free it with `dibs forget`, "
-        "or give the lock another name"
+        f"{ident!r} is the id of a task that was purged: free it with "
+        f"`{command('forget', ident)}`, or give the lock another name"
     )
 
 
@@ -130,11 +132,11 @@ def no_holder(task: Task) -> Changed:
 def exists(ident: str, found: tuple[Task, ...]) -> Exists:
     """The error for an id that is in use, or was before."""
     if not found:
-        used = "was used before: give another, or free it with `dibs forget`"
+        used = f"was used before: give another, or free it with `{command('forget', ident)}`"
         return Exists(f"the id {ident!r} {used}")
     free = "; give another id"
     if {task.state for task in found} <= {DONE, FAILED}:
-        free = f"; `dibs requeue {found[0].name}` runs it again"
+        free = f"; `{command('requeue', found[0].name)}` runs it again"
     return Exists(f"the id {ident!r} exists: {describe(found)}{free}")
 
 
@@ -251,11 +253,9 @@ def nothing_named() -> BadName:
 
 def not_one_claim(owner: str, count: int) -> BadName:
     """The error for an owner that resumes its only claim, and has none or several."""
-    from shlex import quote
-
     return BadName(
         f"{owner!r} holds {count} claims here, not exactly one: give an id; "
-        f"`dibs ls {quote(f'owner={owner}')}` lists them"
+        f"`{command('ls', f'owner={owner}')}` lists them"
     )
 
 

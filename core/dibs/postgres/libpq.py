@@ -1,7 +1,7 @@
 """The server's own client library, as far as a session needs it, through ctypes.
 
 A one-shot verb is mostly its start, and importing a driver takes fourteen times as long as bare
-Python. Every wait is a `select` with a limit: Ctrl+C ends it, and so does a server that is silent.
+Python. Every wait has a limit: Ctrl+C ends it, and so does a server that is silent.
 """
 
 from __future__ import annotations
@@ -125,11 +125,8 @@ class Connection:
         except BaseException:
             self.finish()
             raise
-
-    @property
-    def backend(self) -> int:
+        self.backend = int(lib.PQbackendPID(self._conn))
         """The pid of the process that the server says it has for this connection."""
-        return int(self._lib.PQbackendPID(self._conn))
 
     @property
     def usable(self) -> bool:
@@ -206,8 +203,7 @@ class Connection:
             socket = lib.PQsocket(conn)
             if left <= 0 or socket < 0:
                 raise ServerError("the server did not answer in time")
-            reads, writes = ([socket], []) if state == _READING else ([], [socket])
-            select.select(reads, writes, [], min(left, 1.0))
+            _wait(socket, select.POLLIN if state == _READING else select.POLLOUT, min(left, 1.0))
             state = lib.PQconnectPoll(conn)
             if state == _FAILED_POLL:
                 raise self._refused()
@@ -234,7 +230,7 @@ class Connection:
                 if left <= 0 or socket < 0:
                     self.finish()
                     raise ServerError("the server is silent")
-                select.select([socket], [], [], min(left, 5.0))
+                _wait(socket, select.POLLIN, min(left, 5.0))
                 if not lib.PQconsumeInput(conn):
                     raise self._lost()
             result = lib.PQgetResult(conn)
@@ -277,6 +273,13 @@ class Connection:
             )
             for row in range(lib.PQntuples(result))
         ]
+
+
+def _wait(socket: int, what: int, seconds: float) -> None:
+    """Wait until a socket is ready; Ctrl+C ends that. `select` knows no number above 1023."""
+    poll = select.poll()
+    poll.register(socket, what)
+    poll.poll(int(seconds * 1000) + 1)
 
 
 def _finish(lib: Any, conn: Any, pid: int) -> None:

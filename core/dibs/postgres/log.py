@@ -31,6 +31,20 @@ SELECT {FIELDS}, e.seq FROM dibs.event e
 """The events that a snapshot does not show. An open transaction of another hides none of them."""
 
 
+_STATE = """
+CASE WHEN {0} LIKE '%%.available' THEN 'x.available' WHEN {0} LIKE '%%.later' THEN 'x.later'
+  WHEN {0} LIKE 'failed/%%' THEN 'failed/x' ELSE '' END
+"""
+"""As much of a name as its count depends on."""
+_RATES = f"""
+SELECT e.at / {SECOND}, e.verb, {_STATE.format("e.src")}, {_STATE.format("e.dst")},
+  CASE WHEN e.verb IN ('done', 'fail') THEN e.by END, count(*)
+FROM dibs.event e
+WHERE e.at >= %s AND (%s::pg_snapshot IS NULL OR pg_visible_in_snapshot(e.xid, %s))
+GROUP BY 1, 2, 3, 4, 5 ORDER BY 1
+"""
+
+
 def event_of(row: Row) -> Event:
     """An event as its row has it."""
     at, verb, eid, src, dst, by, reason, note = row[:8]
@@ -150,19 +164,13 @@ class PostgresLog:
         )
         found.begins = None if older else inf if oldest is None else oldest / SECOND
         begins = found.begins
-        rows = self._session.rows(
-            """
-            SELECT e.at, e.verb, e.src, e.dst, e.by FROM dibs.event e WHERE e.at >= %s
-              AND (%s::pg_snapshot IS NULL OR pg_visible_in_snapshot(e.xid, %s)) ORDER BY e.seq
-            """,
-            (first, snapshot, snapshot),
-        )
-        for at, verb, src, dst, by in rows:
-            found.note(verb, at / SECOND)
+        rows = self._session.rows(_RATES, (first, snapshot, snapshot))
+        for at, verb, src, dst, by, count in rows:
+            found.note(verb, at, count)
             if owners:
-                found.note_move(verb, src, dst, at / SECOND)
-                if verb in ("done", "fail"):
-                    found.note_end(verb, unpacked(by), at / SECOND)
+                found.note_move(verb, src, dst, at, count)
+                if by is not None:
+                    found.note_end(verb, unpacked(by), at, count)
         found.begins = begins
         return found
 

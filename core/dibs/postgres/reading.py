@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from dibs.postgres.sessions import Session
 
 HOLDER = "c.name, c.beat, c.since, c.record, c.note, c.noted"
+_MANY = 2000
+"""With more names all times are asked for, as one text."""
 APART = (DONE, FAILED, FREE)
 """The states that a snapshot without `ended` leaves out."""
 
@@ -50,27 +52,6 @@ def find_each(session: Session, idents: Iterable[str]) -> dict[str, list[Task]]:
     )
     for eid, name in rows:
         found[eids[eid]] += tasks_of([name])
-    return found
-
-
-def listed(session: Session, where: str = "") -> dict[str, Task]:
-    """Every task by its id as names spell it.
-
-    A cell with many names is read and split at once; a row for each would take ten times as long.
-    """
-    rows = session.rows(
-        f"SELECT string_agg(name, ' ') FROM dibs.task WHERE name IS NOT NULL {where} "
-        "GROUP BY hashtext(eid) & 15"
-    )
-    found: dict[str, Task] = {}
-    for (text,) in rows:
-        every = text.split(" ")
-        plain = names.read_never_claimed(every)
-        found |= {task.id: task for task in plain}
-        if len(plain) < len(every):
-            seen = {task.name for task in plain}
-            others = tasks_of(name for name in every if name not in seen)
-            found |= {names.escape(task.id): task for task in others}
     return found
 
 
@@ -123,43 +104,58 @@ def dead(session: Session, found: Holder) -> bool:
     return session.host.gone(found.process) is True
 
 
+def listed(session: Session, without: Container[str] = ()) -> list[Task]:
+    """Every task and lock but those in some states.
+
+    The server sends all names as one text: a row for each would take four times as long.
+    """
+    left_out = [state for state in APART if state in without]
+    (text,) = session.row(
+        "SELECT string_agg(name, E'\\n') FROM dibs.task "
+        "WHERE name IS NOT NULL AND state <> ALL (%s)",
+        (left_out,),
+    )
+    given = text.split("\n") if text else []
+    found = names.read_never_claimed(given)
+    known = {task.name for task in found}
+    return [*found, *tasks_of(name for name in given if name not in known)]
+
+
 def snapshot(session: Session, *, ended: bool = True) -> Snapshot:
     """The complete board; without `ended` it omits done, failed and free ones."""
     now = session.now()
-    apart = "" if ended else f"AND t.state NOT IN {APART}"
-    rows = session.rows(
-        f"""
-        SELECT t.name, {HOLDER}, q.fence, q.data FROM dibs.task t LEFT JOIN dibs.claim c USING (eid)
-          LEFT JOIN dibs.question q
-            ON t.state = 'asked' AND q.eid = t.eid AND q.fence = t.fence AND q.answer = 0
-        WHERE t.name IS NOT NULL {apart}
-        """
-    )
-    tasks: dict[str, Task] = {}
-    held: dict[str, Holder] = {}
-    asked: dict[str, Question] = {}
-    strangers = 0
-    for name, *claim, fence, data in rows:
-        task = names.read_any(name)
-        if task is None:
-            strangers += 1
-            continue
-        tasks[name] = task
-        if claim[0] is not None and (found := holder_of(session, tuple(claim))) is not None:
-            held[name] = found
-        if data is not None:
-            asked[name] = decode_question(fence, data)[0]
+    tasks = {task.name: task for task in listed(session, () if ended else APART)}
+    held = {name: found for name, found in holders(session).items() if name in tasks}
+    missing = [name for name, task in tasks.items() if task.live and name not in held]
+    if missing:  # they have ended since, or were claimed again
+        for name in missing:
+            del tasks[name]
+        again = find_each(session, [task.id for task in map(names.read, missing) if task])
+        tasks |= {task.name: task for found in again.values() for task in found}
+        held = {name: found for name, found in holders(session).items() if name in tasks}
     return Snapshot(
         tasks=tasks,
         holders=held,
         now=now,
         exact=True,
-        strangers=strangers,
+        strangers=0,
         dead={name for name, found in held.items() if dead(session, found)},
-        questions=MappingProxyType(asked),
+        questions=MappingProxyType(_open_questions(session)),
         pauses=pausing.in_force(session, now.fs),
         waiters=waiters(session, now.fs),
     )
+
+
+def _open_questions(session: Session) -> dict[str, Question]:
+    """What asked tasks wait with, by their names."""
+    rows = session.rows(
+        """
+        SELECT t.name, q.fence, q.data FROM dibs.task t JOIN dibs.question q
+          ON q.eid = t.eid AND q.fence = t.fence AND q.answer = 0
+        WHERE t.state = 'asked'
+        """
+    )
+    return {name: decode_question(fence, data)[0] for name, fence, data in rows}
 
 
 def count_apart(session: Session) -> dict[str, int]:
@@ -184,8 +180,16 @@ def waiters(session: Session, now: int) -> tuple[Waiter, ...]:
 
 def since_of(session: Session, found: Iterable[str]) -> dict[str, int]:
     """When the tasks of these exact names became available or ended."""
-    rows = session.rows("SELECT name, since FROM dibs.task WHERE name = ANY (%s)", (list(found),))
-    return dict(rows)
+    wanted = list(found)
+    if len(wanted) <= _MANY:
+        rows = session.rows("SELECT name, since FROM dibs.task WHERE name = ANY (%s)", (wanted,))
+        return dict(rows)
+    (text,) = session.row(
+        "SELECT string_agg(name || ' ' || since, E'\\n') FROM dibs.task WHERE name IS NOT NULL"
+    )
+    pairs = (line.rpartition(" ") for line in (text or "").split("\n"))
+    known = {name: int(at) for name, _, at in pairs if name}
+    return {name: known[name] for name in wanted if name in known}
 
 
 def entries(session: Session, seen: Snapshot, states: Container[str] | None = None) -> list[Entry]:

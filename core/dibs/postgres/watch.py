@@ -34,6 +34,7 @@ from dibs.model.questions import decode_question
 from dibs.model.sample import SECOND, Sample
 from dibs.model.task import ASKED, DONE, FAILED, FREE, Task
 from dibs.postgres import pausing, reading
+from dibs.postgres.addresses import shown
 from dibs.postgres.log import NEW, PostgresLog, at_snapshot, event_of
 from dibs.postgres.sessions import Session
 from dibs.process_exits import ProcessExits
@@ -74,7 +75,7 @@ FROM (SELECT 1) one LEFT JOIN ({NEW}) n ON true ORDER BY n.seq
 
 
 _LINE = """
-SELECT CASE WHEN pg_is_in_recovery() THEN '' ELSE dibs.timeline() END,
+SELECT pg_is_in_recovery(), CASE WHEN pg_is_in_recovery() THEN '' ELSE dibs.timeline() END,
   pg_snapshot_xmax(pg_current_snapshot()) < pg_snapshot_xmax(%s::pg_snapshot)
 """
 
@@ -102,7 +103,8 @@ class PostgresWatch(Thread):
         self._tries = 0
         self._session: Session | None = None
         self._tasks: dict[str, Task] = {}
-        """The tasks as they were reported, by the spelling of their ids."""
+        """The tasks as they were reported, by their ids."""
+        self._live: set[str] = set()
         self._cursor: Cursor | None = None
         """How far the events were reported; None until the recent past was."""
         self._holders: dict[str, Holder] = {}
@@ -115,6 +117,7 @@ class PostgresWatch(Thread):
         self._beats_at = self._oldest_at = 0.0
         self._latest = 0
         self._complete = False
+        self._standby = False
         self._line = ""
         """The server's line of history, which changes as a standby is promoted."""
 
@@ -151,7 +154,7 @@ class PostgresWatch(Thread):
             except DibsError as error:
                 self._note_trouble(error)
             except Exception as error:  # no reader may end the watch
-                self._note_trouble(StorageError(f"{self._where}: {error!r}"))
+                self._note_trouble(StorageError(f"{shown(self._where)}: {error!r}"))
             if self._session is not None:
                 self._session.close()
                 self._session = None
@@ -191,9 +194,8 @@ class PostgresWatch(Thread):
             since = self._now.fs / SECOND - _HISTORY
             more["rates"] = log.rates(since - _HISTORY, cursor, owners=True)
             more["events"] = tuple(log.recent(since, _REPORTED, cursor))
-        now = self._listed(session)
         self._complete = True
-        self._report_difference(session, now, **more)
+        self._report_difference(session, self._listed(session), **more)
         self._cursor = cursor
 
     def _forget_lost_past(self, session: Session) -> None:
@@ -202,52 +204,46 @@ class PostgresWatch(Thread):
         Its transactions then have numbers again that were seen before.
         """
         old = next(iter(self._cursor.position)) if self._cursor is not None else None
-        line, lower = session.row(_LINE, (old,))
+        self._standby, line, lower = session.row(_LINE, (old,))
         if lower or (self._line and line and line != self._line):
             self._cursor = None
         self._line = line or self._line
 
     def _listed(self, session: Session, *, ended: bool = True) -> dict[str, Task]:
-        """Every task by its id; without `ended` those that are not over.
-
-        After those, only the others are read: what changed meanwhile is among the events.
-        """
-        known = {} if self._complete or not ended else dict(self._tasks)
-        these = "IN" if known else "NOT IN"
-        where = "" if ended and not known else f"AND state {these} {tuple(_APART)}"
-        return known | reading.listed(session, where)
+        found = reading.listed(session, () if ended else reading.APART)
+        return {task.id: task for task in found}
 
     def _report_difference(
         self, session: Session, now: Mapping[str, Task], *, ended: bool = True, **more: Any
     ) -> None:
         """Report what differs from what was reported; without `ended` only what is not over."""
         before = self._tasks
-        came = {eid: task for eid, task in now.items() if before.get(eid) != task}
-        went = [eid for eid, task in before.items() if now.get(eid) != task]
+        came = [task for ident, task in now.items() if before.get(ident) != task]
+        went = [task for ident, task in before.items() if now.get(ident) != task]
         if not ended:
-            went = [eid for eid in went if before[eid].state not in _APART]
+            went = [task for task in went if task.state not in _APART]
         self._report_names(session, came, went, ended=ended, **more)
 
     def _report_names(
         self,
         session: Session,
-        came: Mapping[str, Task],
-        went: Iterable[str],
+        came: Iterable[Task],
+        went: Iterable[Task],
         *,
         ended: bool = True,
         since: Mapping[str, int] | None = None,
         **more: Any,
     ) -> None:
         """Report these names, in parts if they are many; the last part has everything else."""
-        eids = {task.name: eid for eid, task in came.items()}
-        gone = {self._tasks[eid].name: eid for eid in went}
-        each = parts(tuple(came.values()), tuple(self._tasks[eid] for eid in gone.values()))
-        for new, old, follows in each:
+        for new, old, follows in parts(tuple(came), tuple(went)):
             for task in old:
                 self._holders.pop(task.name, None)
                 self._stale.pop(task.name, None)
                 self._exits.forget(task.name)
-            holders = self._holders_of(session, [task.name for task in new if task.live])
+                self._live.discard(task.name)
+            live = [task.name for task in new if task.live]
+            self._live.update(live)
+            holders = self._holders_of(session, live)
             asked = self._questions_of(session, [task for task in new if task.state == ASKED])
             self._publish(
                 added=new,
@@ -260,11 +256,11 @@ class PostgresWatch(Thread):
                 **({} if follows else more),
             )
             for task in old:
-                self._tasks.pop(gone[task.name], None)
-            self._tasks.update({eids[task.name]: task for task in new})
+                if self._tasks.get(task.id) == task:
+                    del self._tasks[task.id]
+            self._tasks.update({task.id: task for task in new})
 
     def _publish(self, **found: Any) -> None:
-        found["stale"] = self._new_verdicts()
         for key in ("holders", "questions", "since", "stale"):
             found[key] = MappingProxyType(dict(found.get(key, {})))
         found.setdefault("complete", self._complete)
@@ -301,18 +297,18 @@ class PostgresWatch(Thread):
         last: dict[str, Event] = {}
         for event in events:
             if event.id and event.verb not in NOTHING_MOVED and (event.src or event.dst):
-                last[names.escape(event.id)] = event
-        came: dict[str, Task] = {}
-        went: list[str] = []
+                last[event.id] = event
+        came: list[Task] = []
+        went: list[Task] = []
         since: dict[str, int] = {}
-        for eid, event in last.items():
-            task, before = event.after, self._tasks.get(eid)
+        for ident, event in last.items():
+            task, before = event.after, self._tasks.get(ident)
             if task == before:
                 continue
             if before is not None:
-                went.append(eid)
+                went.append(before)
             if task is not None:
-                came[eid] = task
+                came.append(task)
                 if not task.live and len(last) < _FEW:
                     since[task.name] = int(event.at * SECOND)
         if any(event.verb == "prioritize" or event.reason == "of prioritize" for event in events):
@@ -360,26 +356,23 @@ class PostgresWatch(Thread):
             f"SELECT {reading.HOLDER} FROM dibs.claim c WHERE c.beat > %s OR c.noted > %s",
             (after, after),
         )
-        live = {task.name for task in self._tasks.values() if task.live}
-        found = self._known(rows, live)
-        verdicts = self._new_verdicts(keep=False)
-        if found or verdicts:
-            self._publish(holders=found)
-
-    def _new_verdicts(self, *, keep: bool = True) -> dict[str, Verdict | None]:
-        """The verdicts on claims that have changed; with `keep` they count as reported."""
-        now = {
-            name: Verdict.DEAD if name in self._exits.ended else Verdict.EXPIRED
-            for name, holder in self._holders.items()
-            if name in self._exits.ended or holder.expired(self._now)
-        }
+        found = self._known(rows, self._live)
+        now = self._verdicts()
         new: dict[str, Verdict | None] = {
             name: verdict for name, verdict in now.items() if self._stale.get(name) != verdict
         }
         new |= {name: None for name in self._stale if name not in now}
-        if keep:
-            self._stale = now
-        return new
+        if found or new:
+            self._publish(holders=found, stale=new)
+        self._stale = now
+
+    def _verdicts(self) -> dict[str, Verdict]:
+        """Why claims are stale, of those that are."""
+        ended, now = self._exits.ended, self._now
+        found = {
+            name: Verdict.EXPIRED for name, holder in self._holders.items() if holder.expired(now)
+        }
+        return found | {name: Verdict.DEAD for name in ended if name in self._holders}
 
     def _questions_of(self, session: Session, tasks: list[Task]) -> dict[str, Question]:
         """What asked tasks wait with; a person reads only a few."""
@@ -436,7 +429,9 @@ class PostgresWatch(Thread):
         if session is not None:
             pooled = ("behind a pooler",) if session.server.pooled else ()
             traits = (session.server.durability, *pooled)
-        self._set_health(Health(fresh=now, live=True, every=_BEATS, traits=traits))
+        why = f"{shown(self._where)}: a standby takes no changes" if self._standby else ""
+        found = Health(fresh=now, live=True, every=_BEATS, traits=traits, why_read_only=why)
+        self._set_health(found)
 
     def _note_trouble(self, error: DibsError) -> None:
         trouble = next(
