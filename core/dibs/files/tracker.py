@@ -44,7 +44,7 @@ _SPARE = 25
 _WAITERS = 2.0
 """Seconds between two looks at the workers that wait."""
 _OLDEST = 1000
-_SLICE = 2000
+_SLICE = 4000
 _HISTORY = 1800.0
 _REPORTED = 5000
 """So many past events are reported at most; the rates count all of them."""
