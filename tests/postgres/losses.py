@@ -128,6 +128,7 @@ SCENES: Mapping[str, Scene] = {
     "board.add": Scene(lambda b, _: b.add("build", b"what to do", priority=9)),
     "board.room": read(lambda b, _: b.room(0)),
     "board.claim": Scene(lambda b, _: b.claim(owner="me"), waiting),
+    "board.claim_many": Scene(lambda b, _: b.claim_many(2, owner="me"), waiting),
     "board.attach": read(lambda b, c: b.attach(c.name)),
     "board.resume": Scene(lambda b, c: b.resume("build", owner="me", name=c.name), claimed),
     "board.acquire": Scene(lambda b, _: b.acquire("door", owner="me")),

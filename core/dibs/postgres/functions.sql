@@ -127,7 +127,8 @@ BEGIN
   END IF;
   v_lock := pg_advisory_xact_lock(hashtextextended(p_claim, 7305801))::text; -- no statement: fast
   IF p_again THEN
-    SELECT c.name INTO taken FROM dibs.claim c WHERE strpos(c.name, '.' || p_claim || '.') > 0;
+    SELECT x.name INTO taken FROM dibs.task x
+      WHERE x.claim = p_claim AND x.state IN ('claimed', 'held');
     IF FOUND THEN
       outcome := 'taken';
       RETURN;
@@ -230,8 +231,8 @@ BEGIN
   END IF;
   v_lock := pg_advisory_xact_lock(hashtextextended(p_claims[1], 7305801))::text;
   IF p_again THEN
-    SELECT string_agg(c.name, ' ') INTO taken FROM dibs.claim c
-      WHERE split_part(c.name, '.', 3) = ANY (p_claims);
+    SELECT string_agg(x.name, ' ' ORDER BY array_position(p_claims, x.claim)) INTO taken
+      FROM dibs.task x WHERE x.claim = ANY (p_claims) AND x.state IN ('claimed', 'held');
     IF taken IS NOT NULL THEN
       outcome := 'taken';
       RETURN;
