@@ -70,7 +70,7 @@ def _rounds(starts: dict[str, Start], rounds: int) -> dict[str, list[float]]:
 
 def first_of(terminal: Terminal, patterns: tuple[bytes, ...]) -> float:
     with terminal:
-        return max(terminal.wait(pattern) for pattern in patterns) - terminal.started
+        return max(terminal.wait(each, timeout=180.0) for each in patterns) - terminal.started
 
 
 def _longest(found: Stage, empty: float) -> Row:
