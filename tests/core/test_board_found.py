@@ -36,7 +36,10 @@ GIVEN = {
     "setup": ["claude", "--dry-run"], "run": ["--", "true"], "show": ["a"], "status": ["door"],
     "verify": [CLAIM],
 }  # fmt: skip
-LINES = [[verb, *GIVEN.get(verb, [])] for verb in sorted({*VERBS, *ALIASES, "run"} - {"init"})]
+LINES = [
+    [verb, *GIVEN.get(verb, [])] for verb in sorted({*VERBS, *ALIASES, "run"} - {"init", "copy"})
+]
+"""Every verb that is for a board; `copy` names both of its own."""
 MORE = [
     *([], ["board"], ["--once"], ["--wall"], ["--once", "--reap"], ["check", "--probe"]),
     *(["check", "--repair"], ["reap", "--every", "1s"], ["claim", "--wait", "1s"]),

@@ -10,8 +10,8 @@ from types import MappingProxyType
 import pytest
 
 from dibs import Sample, Task
-from dibs.files import tracker as module
 from dibs.files.engine import open_directory
+from dibs.model import delta as deltas
 from dibs.model.delta import Delta
 from dibs.model.sample import SECOND
 from tests.filesystems.hostile.faults import Faults
@@ -120,7 +120,7 @@ def test_a_clock_with_full_seconds_is_noticed(faults: Faults, full: bool, tmp_pa
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limit a delta to a few names, so that a test need not make many."""
-    monkeypatch.setattr(module, "PART", 4)
+    monkeypatch.setattr(deltas, "PART", 4)
 
 
 def add_names(path: Path, *numbers: int) -> set[str]:

@@ -147,7 +147,7 @@ def test_a_terminal_that_accepts_no_output_does_not_keep_it_from_exiting(
     with terminal(tmp_path, path, columns=200, rows=60) as shown:
         shown.shows("task-1")
         termios.tcflow(shown.slave, termios.TCOOFF)
-        shown.settle(0.3)
+        shown.settle(1.0)
         before = len(shown.raw)
         for _ in range(60):  # more than Textual's queue holds, so that its main thread waits
             shown.send("1")

@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 
 import dibs
 from dibs import Delta
-from dibs.files import tracker
+from dibs.model import delta
 from dibs_tui.app import DibsApp
 from dibs_tui.source.board_source import BoardSource
 from tests.tui.board_models import task_of
@@ -19,7 +19,7 @@ from tests.tui.live import drive, filled, table, text_of, until
 def test_a_board_that_comes_in_parts_is_shown_in_full_and_in_order(
     path: Path, board: dibs.Board, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tracker, "PART", 3)
+    monkeypatch.setattr(delta, "PART", 3)
     filled(board, 40)
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
