@@ -19,6 +19,7 @@ from tests.filesystems.remote import free_port
 from tests.patience import PATIENCE
 from tests.postgres.boards import Site, new_site
 from tests.postgres.cluster import Server, server, why_not
+from tests.tui.terminal import terminal
 
 SECRET = "s3cr:t/@?#&%=ä"
 VERBS = (
@@ -222,6 +223,27 @@ def test_the_password_of_a_board_is_never_shown(secret_board: Site) -> None:
     board = dibs.open(secret_board.where)
     assert hidden(board.location.label)
     assert hidden(repr(board.log.of("build")))
+
+
+@pytest.mark.parametrize("option", [(), ("--wall",)])
+def test_no_screen_and_no_remembered_view_has_the_password(
+    secret_board: Site, tmp_path: Path, option: tuple[str, ...]
+) -> None:
+    secret_board_add(secret_board)
+    with terminal(tmp_path, secret_board.where, *option, columns=200) as shown:
+        shown.shows(secret_board.database, "● live")
+        if not option:
+            shown.send("2")
+            shown.shows("▌2 ○ available")
+            shown.send("P")
+            shown.shows("Park build")
+            shown.send("\x1b")
+            shown.settle(0.3)
+        assert hidden(shown.raw.decode("utf-8", "replace"))
+        shown.send("q")
+        shown.leaves()
+    for path in tmp_path.rglob("*"):
+        assert not path.is_file() or hidden(path.read_text("utf-8", "replace")), path
 
 
 def secret_board_add(site: Site) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
+from queue import SimpleQueue
 from typing import NamedTuple
 
 import pytest
@@ -149,13 +150,29 @@ def test_no_sql_of_their_own_changes_a_table(people: People, role: str) -> None:
         assert refused.value.state == "42501", (sql, str(refused.value))
 
 
-def test_a_reader_may_call_no_function_but_the_clock(people: People) -> None:
+@pytest.mark.parametrize("role", ROLES)
+def test_every_role_watches(people: People, role: str) -> None:
+    filled(people)
+    deltas: SimpleQueue[dibs.Delta] = SimpleQueue()
+    watch = dibs.watch(people.where[role], deltas.put, poll=0.1)
+    try:
+        deltas.get(timeout=PATIENCE)
+        people.board("operator").add("news")
+        seen: set[str] = set()
+        while "news" not in seen:
+            seen |= {task.id for task in deltas.get(timeout=PATIENCE).added}
+        assert watch.health.trouble is None
+    finally:
+        assert watch.stop(PATIENCE)
+
+
+def test_a_reader_may_call_no_function_that_changes_anything(people: People) -> None:
     allowed = people.site.sql(
         "SELECT proname FROM pg_proc WHERE pronamespace = 'dibs'::regnamespace "
         "AND has_function_privilege(%s, oid, 'EXECUTE')",
         people.where["reader"].partition("//")[2].partition("@")[0],
     )
-    assert allowed == [("clock",)]
+    assert sorted(allowed) == [("clock",), ("timeline",)]
 
 
 def test_all_functions_that_run_as_their_owner_choose_their_search_path(people: People) -> None:

@@ -44,6 +44,22 @@ def whole(place: Place) -> None:
     assert place.board.check() == []
 
 
+def test_bytes_are_read_however_the_database_writes_them(place: Place) -> None:
+    place.server.execute(
+        f"ALTER DATABASE {place.database} SET bytea_output = 'escape'", place.database
+    )
+    cut(place)
+    data = bytes(range(256)) + b"\\x41\\101\\\\"
+    place.board.add("a", data)
+    claim = place.board.claim(owner="me", metadata="k=\\x")
+    assert claim is not None
+    claim.beat()
+    assert claim.payload() == data
+    assert claim.done(data).state == "done"
+    assert place.board.result(place.board.find("a")[0]) == data
+    whole(place)
+
+
 def test_a_cut_connection_is_made_again_by_the_next_call(place: Place) -> None:
     board = place.board
     board.add("a")

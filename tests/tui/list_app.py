@@ -26,7 +26,7 @@ BAR = " ┃│"
 class Unread(NamedTuple):
     """A source whose board was never read."""
 
-    path: str = "/board"
+    label: str = "/board"
     location: Location = Location("/board", "/board", "/board")
     health: Health = Health()
 

@@ -87,7 +87,7 @@ class DibsApp(App[None]):
     ) -> None:
         """The view of a `temporary` board is not remembered; a live demo shows `hints`."""
         self.config = config or Config()
-        self._place = "" if temporary else source.path
+        self._place = "" if temporary else source.label
         self.remembered = remembered if remembered is not None else memory.load(self._place)
         super().__init__(driver_class=Driver, ansi_color=not self.config.colour)
         self.hints_until = time.monotonic() + DEMO_SECONDS if hints else 0.0
@@ -113,7 +113,7 @@ class DibsApp(App[None]):
         host = source.host or dibs.this_host()
         where = clean(f"{host.user}@{host.name}")
         self.operator = Operator(
-            source.path,
+            source.label,
             source.open_board,
             host.signature,
             where,

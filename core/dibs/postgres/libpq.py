@@ -319,8 +319,21 @@ def _reader(kind: int) -> Callable[[bytes], object]:
     if kind == _BOOL:
         return b"t".__eq__
     if kind == _BYTEA:
-        return lambda value: bytes.fromhex(value[2:].decode())
+        return _unescaped
     return _NUMBERS.get(kind, bytes.decode)
+
+
+def _unescaped(value: bytes) -> bytes:
+    """Bytes as the server writes them: in hex, or escaped where `bytea_output` says so."""
+    if value.startswith(b"\\x"):
+        return bytes.fromhex(value[2:].decode())
+    import re
+
+    return re.sub(
+        rb"\\([0-7]{3}|\\)",
+        lambda found: b"\\" if found[1] == b"\\" else bytes((int(found[1], 8),)),
+        value,
+    )
 
 
 def _text(found: bytes | None) -> str:

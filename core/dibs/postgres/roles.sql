@@ -21,7 +21,8 @@ BEGIN
   EXECUTE format('GRANT USAGE ON SCHEMA dibs TO %I', v_base || '_reader');
   EXECUTE format('GRANT SELECT ON ALL TABLES IN SCHEMA dibs TO %I', v_base || '_reader');
   REVOKE ALL ON ALL FUNCTIONS IN SCHEMA dibs FROM PUBLIC;
-  EXECUTE format('GRANT EXECUTE ON FUNCTION dibs.clock() TO %I', v_base || '_reader');
+  EXECUTE format('GRANT EXECUTE ON FUNCTION dibs.clock(), dibs.timeline() TO %I', -- a watch asks both
+    v_base || '_reader');
   -- Who calls these has the rights of the owner of the tables, and chooses no search_path.
   FOR v_function IN SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'dibs'::regnamespace
     AND p.proname IN ('add', 'take', 'take_many', 'move', 'beat', 'note', 'write', 'keep', 'tidy',

@@ -11,8 +11,8 @@ class LiveBoard(Protocol):
     """The board that is on the screen: where it is, its health, and a way to open it."""
 
     @property
-    def path(self) -> str:
-        """The board's path as a command line names it."""
+    def label(self) -> str:
+        """The board as screens and command lines name it: without a password."""
 
     @property
     def location(self) -> Location:

@@ -127,7 +127,7 @@ class BoardScreen(Screen[None]):
             self.acts.why_no_copy,
         )  # fmt: skip
         export = ExportRows(
-            app, self.body, self._model, self._source.path, lambda: self.filter_text
+            app, self.body, self._model, self._source.label, lambda: self.filter_text
         )
         self.saved_filters = SavedFilters(
             app, dashboard, lambda: self.filter_text, self._show_saved
@@ -350,8 +350,8 @@ class BoardScreen(Screen[None]):
 
     def _show_notices(self) -> None:
         source, model = self._source, self._model
-        trouble = trouble_of(source.health, source.path, time.monotonic())
-        card = card_of(model, source.health, trouble, source.path, self._key("quit"))
+        trouble = trouble_of(source.health, source.label, time.monotonic())
+        card = card_of(model, source.health, trouble, source.label, self._key("quit"))
         if self._troubled != bool(trouble):
             self._troubled = bool(trouble)
             self.set_class(self._troubled, "-troubled")
@@ -549,7 +549,7 @@ class BoardScreen(Screen[None]):
         """Copy the exact name; on an empty board, the command that adds a task."""
         if self._model.tasks or not self._model.complete:
             return copy()
-        command = first_command(self._source.path)
+        command = first_command(self._source.label)
         self.app.copy_to_clipboard(command)
         return command
 

@@ -135,7 +135,7 @@ class BoardFrame:
     def show_notices(self, trouble: str) -> None:
         """Show the gravest notice where it has a row of its own."""
         body, dashboard = self._body, self._dashboard
-        place = clean(self._source.path)
+        place = clean(self._source.label)
         if place != "/":  # the title shows it
             trouble = trouble.replace(f"{place}: ", "").replace(f"{place}/", "./")
             trouble = trouble.replace(f" from {place} ", " ")
@@ -222,7 +222,7 @@ class BoardFrame:
         mode, ink = mode_of(health, now)
         at = model.now.fs
         return Title(
-            clean(self._source.path),
+            clean(self._source.label),
             mode,
             ink,
             "" if age is None else brief(age),

@@ -103,7 +103,7 @@ class WallScreen(Screen[None]):
 
     def _picture(self, columns: int) -> WallPicture:
         model, source = self._model, self._dashboard.source
-        why = trouble_of(source.health, source.path, time.monotonic())
+        why = trouble_of(source.health, source.label, time.monotonic())
         lines = self._found_lines((source.health.trouble or "no answer") if why else "", why)
         now = model.now.fs / 1e9
         alarmed = bool(why or model.count("stale"))
@@ -112,7 +112,7 @@ class WallScreen(Screen[None]):
         rates = model.rates
         least = "" if rates.complete else "≥"
         return WallPicture(
-            path=clean(source.path),
+            path=clean(source.label),
             mode=mode,
             mode_ink=mode_ink,
             clock=f"{model.age_prefix}{clock(now)}" if now else "--:--:--",

@@ -60,6 +60,11 @@ class BoardSource:
         """Where the board is, and whether its payloads are files on this host."""
         return locate(self.path)
 
+    @property
+    def label(self) -> str:
+        """The board as screens, command lines and remembered views name it: without a password."""
+        return self.location.label
+
     # The watch
 
     def start(self) -> None:

@@ -80,7 +80,7 @@ def _answers(request: _Request) -> Iterator[TaskDetails]:
 
 def look_up(board: Board, known: TaskDetails, *, briefly: bool = False) -> Iterator[TaskDetails]:
     """Yield the details each time there are more; `briefly` leaves out the slow parts."""
-    known = known._replace(board=board.location.where, trouble="")
+    known = known._replace(board=board.location.label, trouble="")
     stages = ((_claim, _questions, _content, _output), (_names,), (_life,))
     for steps in stages[: 1 if briefly else None]:
         for step in steps:

@@ -204,7 +204,7 @@ class Problems(ListView[ProblemLine | MembersHead | Member]):
     def _trouble(self) -> tuple[str, str]:
         """Why the board cannot be read now, in a word and in a line."""
         source = self._source
-        why = trouble_of(source.health, source.path, time.monotonic())
+        why = trouble_of(source.health, source.label, time.monotonic())
         return ((source.health.trouble or "no answer") if why else "", why)
 
     def draw(self, row: ProblemLine | MembersHead | Member, width: int) -> Sequence[Part]:
