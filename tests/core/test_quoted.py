@@ -6,10 +6,12 @@ import shlex
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import dibs
 from dibs.model.errors import short
-from dibs.model.safe_text import command
+from dibs.model.safe_text import command, shell_line
 
 pytestmark = pytest.mark.fast("dibs.model")
 
@@ -98,3 +100,8 @@ def test_the_id_in_a_command_is_the_one_that_was_given(tmp_path: Path) -> None:
     board.purge(0)
     with pytest.raises(dibs.Exists, match="free it with `dibs forget 'two words'`"):
         board.add("two words")
+
+
+@given(st.lists(st.text(max_size=8) | st.text("ab-_'\" $=@é", max_size=5), max_size=3))
+def test_a_command_is_quoted_as_shlex_quotes_it(words: list[str]) -> None:
+    assert shell_line(words) == shlex.join(words)

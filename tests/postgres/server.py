@@ -18,8 +18,6 @@ from tests.postgres import cluster
 
 TEMPLATE = "dibs_template"
 CLOCK = """
-CREATE TABLE public.moved (by_ns bigint NOT NULL);
-INSERT INTO public.moved VALUES (0);
 CREATE OR REPLACE FUNCTION dibs.clock() RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
   RETURN (extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000
@@ -28,6 +26,11 @@ END
 $$;
 """
 """A clock of the server that a test can move."""
+MOVED = f"""
+CREATE TABLE public.moved (by_ns bigint NOT NULL);
+INSERT INTO public.moved VALUES (0);
+{CLOCK}
+"""
 CUT = """
 SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid()
@@ -37,8 +40,10 @@ EMPTY = f"""
 {";".join(f"DELETE FROM dibs.{table}" for table in TABLES)};
 INSERT INTO dibs.task VALUES ('', NULL, 'gone', 0, 0, 5, 0, 0, 0, '', 0, 0);
 UPDATE dibs.meta SET value = '0' WHERE key = 'epoch';
-UPDATE public.moved SET by_ns = 0
+UPDATE public.moved SET by_ns = 0;
+{CLOCK}
 """
+"""Also the clock again: a test that upgrades its board has the usual one."""
 FAST = {
     "autovacuum": "off",
     "jit": "off",
@@ -95,7 +100,7 @@ def _own(pid: int) -> Server:
     atexit.register(lambda: found.remove() if os.getpid() == pid else None)
     found.execute(f"CREATE DATABASE {TEMPLATE}")
     initialize(found.where(TEMPLATE))
-    found.execute(CLOCK, TEMPLATE)
+    found.execute(MOVED, TEMPLATE)
     found.forget(TEMPLATE)
     return found
 

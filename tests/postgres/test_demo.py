@@ -60,7 +60,7 @@ def test_the_command_shows_it_and_ends_with_it(shared_server: Server) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "shown_d" in done.stdout
+    assert done.stdout.startswith("dibs  postgresql://dib"), done.stdout
     assert "available" in done.stdout.lower()
     with pytest.raises(dibs.BoardMissing):
         dibs.open(where)

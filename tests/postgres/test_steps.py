@@ -58,6 +58,7 @@ def test_bytes_are_read_however_the_database_writes_them(place: Place) -> None:
     assert claim.done(data).state == "done"
     assert place.board.result(place.board.find("a")[0]) == data
     whole(place)
+    place.server.execute(f"ALTER DATABASE {place.database} RESET bytea_output", place.database)
 
 
 def test_a_cut_connection_is_made_again_by_the_next_call(place: Place) -> None:

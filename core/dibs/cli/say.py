@@ -67,7 +67,7 @@ class Voice(NamedTuple):
 
         try:
             return (args.opened.location if args.opened else locate(args.board)).runnable(text)
-        except DibsError:  # the message is about that
+        except (DibsError, OSError, ImportError):  # the message is about that, or no disk answers
             return text
 
     def result(self, text: str, fields: Mapping[str, object]) -> None:

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from dibs.model.lazy import lazy_pattern
+from dibs.model.safe_text import shell_line
 
 if TYPE_CHECKING:
     from dibs.model.task import Task
@@ -45,9 +46,7 @@ class Location(NamedTuple):
         """
         if "`dibs " not in text:
             return text
-        from shlex import join
-
-        begins = f"`{join(('dibs', '-d', self.label))} "
+        begins = f"`{shell_line(('dibs', '-d', self.label))} "
         return _commands().sub(lambda _: begins, text)
 
     def payload_path(self, task: Task) -> str | None:

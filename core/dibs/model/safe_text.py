@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_UNQUOTED = str.maketrans("", "", "@%+=:,./_-")
+"""What the shell leaves as it is, besides letters and digits."""
+
 
 def shown(text: str) -> str:
     """The text with all control characters escaped, so that a terminal only shows it."""
@@ -15,10 +23,23 @@ def command(verb: str, *words: str) -> str:
 
     They come after `--` if one begins with a dash.
     """
-    from shlex import join
-
     dashes = ["--"] if any(word.startswith("-") and word != "-" for word in words) else []
-    return join(["dibs", *verb.split(), *dashes, *words])
+    return shell_line(["dibs", *verb.split(), *dashes, *words])
+
+
+def shell_line(words: Iterable[str]) -> str:
+    """Words quoted for the shell as `shlex.join` does it.
+
+    An error may quote a command while no disk answers, when nothing can be imported any more.
+    """
+    return " ".join(map(_quoted, words))
+
+
+def _quoted(word: str) -> str:
+    odd = word.translate(_UNQUOTED)
+    if word and word.isascii() and (not odd or odd.isalnum()):
+        return word
+    return "'" + word.replace("'", "'\"'\"'") + "'"
 
 
 def padded(text: str, cells: int) -> str:
