@@ -61,6 +61,27 @@ def test_bytes_are_read_however_the_database_writes_them(place: Place) -> None:
     place.server.execute(f"ALTER DATABASE {place.database} RESET bytea_output", place.database)
 
 
+def test_a_claim_whose_row_is_gone_is_named_and_not_waited_for(place: Place) -> None:
+    place.board.add("a")
+    claim = place.board.claim(owner="me")
+    assert claim is not None
+    place.server.execute("DELETE FROM dibs.claim", place.database)
+    with pytest.raises(dibs.StorageError, match=r"has no row of its claim: see `dibs check`$"):
+        place.board.claim("a", owner="you")
+    assert [finding.name for finding in place.board.check()] == [f"{claim.name}.claimed"]
+    assert place.board.force_release(claim.name, "its row is gone").state == "available"
+    whole(place)
+
+
+def test_settings_that_are_gone_are_the_defaults_and_wrong_ones_are_named(place: Place) -> None:
+    place.server.execute("DELETE FROM dibs.meta WHERE key = 'settings'", place.database)
+    assert place.other().settings == dibs.Settings()
+    place.server.execute("INSERT INTO dibs.meta VALUES ('settings', 'ttl = x')", place.database)
+    with pytest.raises(dibs.NotABoard, match=r"`settings` in dibs\.meta is not valid TOML"):
+        place.other()
+    place.server.execute("UPDATE dibs.meta SET value = '' WHERE key = 'settings'", place.database)
+
+
 def test_a_cut_connection_is_made_again_by_the_next_call(place: Place) -> None:
     board = place.board
     board.add("a")

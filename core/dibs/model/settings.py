@@ -61,27 +61,27 @@ retry = ["1s", "10s", "1m", "10m"]
 """The file that `init` writes."""
 
 
-def load(data: bytes) -> Settings:
+def load(data: bytes, file: str = _FILE) -> Settings:
     """The settings in a `board.toml`; raises an error that names the line and the fix."""
     if data == DEFAULT_TOML:  # saves the import of a parser
         return Settings()
     import tomllib  # imported only for changed settings
 
     if len(data) > TOML_BYTES:
-        raise BadSettings(f"{_FILE} is larger than {TOML_BYTES} bytes: {_FIX}")
+        raise BadSettings(f"{file} is larger than {TOML_BYTES} bytes: {_FIX}")
     try:
         table = tomllib.loads(data.decode())
     except RecursionError:
-        raise BadSettings(f"{_FILE} is nested too deeply: {_FIX}") from None
+        raise BadSettings(f"{file} is nested too deeply: {_FIX}") from None
     except ValueError as error:
-        raise BadSettings(f"{_FILE} is not valid TOML: {error}: {_FIX}") from None
+        raise BadSettings(f"{file} is not valid TOML: {error}: {_FIX}") from None
     found = table.pop("format", FORMAT)
     if type(found) is not int or found > FORMAT:
         raise NewerFormat(
-            f"{_FILE}{line_of(data, 'format')}: this dibs knows format {FORMAT}, got {found!r}: "
+            f"{file}{line_of(data, 'format')}: this dibs knows format {FORMAT}, got {found!r}: "
             "update dibs"
         )
-    return Settings(**{key: _checked(data, key, value) for key, value in table.items()})
+    return Settings(**{key: _checked(data, key, value, file) for key, value in table.items()})
 
 
 def dump(settings: Settings) -> bytes:
@@ -120,7 +120,7 @@ def check_wait(wait: float) -> float:
     return wait
 
 
-def _checked(data: bytes, key: str, value: Any) -> Any:
+def _checked(data: bytes, key: str, value: Any, file: str) -> Any:
     match key, value:
         case (("ttl" | "plain_ttl"), (int() | float())) if not isinstance(value, bool):
             if TTL_MIN <= value <= TTL_MAX:
@@ -158,9 +158,9 @@ def _checked(data: bytes, key: str, value: Any) -> Any:
         case _:
             known = ", ".join(Settings._fields)
             raise BadSettings(
-                f"{_FILE}{line_of(data, key)}: there is no setting {key!r}: use one of {known}"
+                f"{file}{line_of(data, key)}: there is no setting {key!r}: use one of {known}"
             )
-    raise BadSettings(f"{_FILE}{line_of(data, key)}: {key} must be {wanted}, got {value!r}")
+    raise BadSettings(f"{file}{line_of(data, key)}: {key} must be {wanted}, got {value!r}")
 
 
 def _times(value: Any) -> tuple[float, ...] | None:

@@ -10,7 +10,7 @@ from dibs.blocks import Blocks
 from dibs.host import Host, Terms, this_host
 from dibs.model import names
 from dibs.model.capabilities import Capability
-from dibs.model.errors import BadName, BoardMissing
+from dibs.model.errors import BadName, BoardMissing, StorageError
 from dibs.model.lazy import LazyModule
 from dibs.model.sample import SECOND
 from dibs.model.settings import Settings, check_count, check_wait
@@ -533,6 +533,7 @@ class PostgresBoard(Blocks):
         paused, _ = pausing.look(session, lock=False)
         if paused is not None:
             raise paused
+        without_holder = ""
         while True:
             found = reading.find(session, ident)
             if not found:
@@ -551,7 +552,10 @@ class PostgresBoard(Blocks):
                 raise refusals.starts_later(task, (task.not_before * SECOND - now.fs) / SECOND)
             if task.live:
                 holder = reading.holder(session, task)
-                if holder is None:
+                if holder is None:  # it ended meanwhile, or its row was removed by hand
+                    if task.name == without_holder:
+                        raise StorageError(f"{task.name} has no row of its claim: see `dibs check`")
+                    without_holder = task.name
                     continue
                 if reaping.patience(session, holder, now) > 0:
                     raise locks.held_by(session, holder)

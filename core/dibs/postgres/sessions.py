@@ -215,7 +215,7 @@ class Session:
         pooled = pid != conn.backend
         conn.prepares = not pooled
         self.server = Server(pooled, _durability(commit, standbys, fsync))
-        self.settings = load(settings.encode())
+        self.settings = load((settings or "").encode(), f"{self.label}: `settings` in dibs.meta")
         return conn
 
     def _looked(self, conn: Connection) -> Row:
