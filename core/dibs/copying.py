@@ -55,15 +55,20 @@ def copy(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> Copi
 def refuse_live(board: Board) -> None:
     """Refuse a board on which a worker has, or can get, a claim or a lock."""
     label = board.location.label
-    if not any(pause.locks and pause.covers_all for pause in board.pauses()):
+    pauses = [pause for pause in board.pauses() if pause.covers_all]
+    if not any(pause.locks for pause in pauses):
+        what = "is paused without its locks" if pauses else "is not paused"
         raise Refused(
-            f"{label} is not paused: run `dibs -d {label} pause --locks --reason moving`, wait for "
+            f"{label} {what}: run `dibs -d {label} pause --locks --reason moving`, wait for "
             "the holders, then copy"
         )
     held = [task.name for task in board.snapshot(ended=False).tasks.values() if task.live]
     if held:
         more = f" and {len(held) - 1:,} more" if len(held) > 1 else ""
-        raise Refused(f"{label}: {min(held)}{more} is held: wait until nothing is, then copy")
+        raise Refused(
+            f"{label}: {min(held)}{more} is held: wait until nothing is, or run "
+            f"`dibs -d {label} reap` if its holder is gone, then copy"
+        )
 
 
 def _compared(
