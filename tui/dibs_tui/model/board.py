@@ -6,6 +6,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import chain, islice
 from operator import attrgetter
 from typing import NamedTuple, TypeVar
 
@@ -43,6 +44,8 @@ _MOST_CHANGED = 5000
 """The most names that are kept to mark them as changed."""
 _KEPT_CLAIMS = 2000
 _INTENT_PATIENCE = 10.0
+_AGED, _ASKED_AT_ONCE = 5000, 200
+"""So many tasks that need attention have an age at most, and so many are asked for together."""
 """Seconds after which an act without an outcome is shown as unfinished."""
 _PART = 500
 """The tasks that a list is filled with at once."""
@@ -301,6 +304,12 @@ class BoardModel:
         """The usual seconds between two beats of a claim; 0 if too few were seen."""
         history = self.beat_histories.get(name)
         return history.cadence / 1e9 if history is not None and history.due() else 0.0
+
+    def ageless(self) -> list[str]:
+        """Tasks that need attention and of which it is not known since when."""
+        found = islice(chain(self.asked, self.failing), _AGED)
+        missing = (name for name in found if name not in self.since and name not in self.holders)
+        return list(islice(missing, _ASKED_AT_ONCE))
 
     # The lists
 

@@ -61,6 +61,7 @@ def board_notices(
     *,
     full: str = "",
     held_back: int | None,
+    writable: bool = True,
     keys: dict[str, str],
     where: str,
 ) -> Iterator[RowNotice]:
@@ -89,7 +90,8 @@ def board_notices(
         yield RowNotice("frozen", "FROZEN list", more, f"{keys.get('freeze', 'p')} unfreezes")
     if untaken := model.untaken():
         words = f"○ {untaken:,} available, and no worker takes them"
-        yield RowNotice("untaken", words, f"start one: dibs run --loop {where} -- COMMAND")
+        start = f"start one: dibs run --loop {where} -- COMMAND" if writable else ""
+        yield RowNotice("untaken", words, start)
     who, last = model.late_holders.folded()
     if who:
         yield RowNotice("back", f"← {who}", last, "Esc hides")
