@@ -312,7 +312,7 @@ class BoardScreen(Screen[None]):
         self._focus_stale()
 
     def _ask_ages(self) -> None:
-        """Ask once since when each task needs attention; a table asks only for rows it has drawn."""
+        """Ask once since when each task needs attention: a table asks only for what it draws."""
         missing = {*self._model.ageless()}
         if new := missing - self._ageless:
             self._source.ask_since(new)
