@@ -255,7 +255,7 @@ OPTIONS: dict[str, Add] = {
         metavar="BOARD",
         type=some,
         nargs="?",
-        help="a directory, or postgresql://USER@HOST/DATABASE (default: the board that is used here, "
+        help="a directory, or postgresql://USER@HOST/DATABASE (default: the board used here, "
         "else the current directory)",
     ),
     "source": lambda p: p.add_argument(
