@@ -1,0 +1,178 @@
+"""Requests that wait: in line, and woken one by one, so that a release starts no stampede.
+
+Everything here runs in the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from dibs.model.errors import Asked, Held, Paused
+from dibs.model.task import AVAILABLE
+from dibs.serve.problems import Problem
+from dibs.serve.route_table import Call, Route
+
+if TYPE_CHECKING:
+    from dibs.model.delta import Delta
+    from dibs.serve.service import Service
+
+_AGAIN = 1.0
+"""Seconds after which the first in a line tries again, whatever was reported."""
+LINE = 10_000
+"""How many requests may wait."""
+
+
+class Waiter:
+    """One request that waits."""
+
+    def __init__(self) -> None:
+        self.wake = asyncio.Event()
+
+
+class Line:
+    """Those who wait for one lock, one task or any task, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self.waiters: deque[Waiter] = deque()
+
+    def wake(self) -> None:
+        """Let the first one try."""
+        if self.waiters:
+            self.waiters[0].wake.set()
+
+
+class Waiting:
+    """The lines of all requests that wait."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._lines: dict[tuple[str, str], Line] = {}
+        self._loop = asyncio.get_running_loop()
+        self._next = 0.0
+        self._closed = False
+        self.count = 0
+
+    async def until(
+        self,
+        route: Route,
+        call: Call,
+        attempt: Callable[[], Awaitable[Any]],
+        gone: Callable[[], bool],
+    ) -> Any:
+        """Try until it succeeds, the time is up, the client is gone or the server ends."""
+        is_lock = "name" in call.path
+        seconds = call.given.get("wait_seconds" if is_lock else "wait") or 0
+        target = call.path["name"] if is_lock else call.given.get("id") or ""
+        kind = "lock" if is_lock else route.path
+        line = self._lines.get((kind, target))
+        if not seconds or line is None:  # who comes later does not overtake
+            found, error = await _tried(attempt)
+            if not seconds or not _is_refused(found, error):
+                return _result(found, error)
+        return await self._in_line((kind, target), seconds, attempt, gone)
+
+    async def _in_line(
+        self,
+        key: tuple[str, str],
+        seconds: float,
+        attempt: Callable[[], Awaitable[Any]],
+        gone: Callable[[], bool],
+    ) -> Any:
+        if self.count >= LINE:
+            raise Problem("busy", f"{LINE:,} requests wait already", retry_after_ms=1000)
+        line = self._lines.setdefault(key, Line())
+        waiter = Waiter()
+        line.waiters.append(waiter)
+        if line.waiters[0] is waiter:
+            waiter.wake.set()
+        self.count += 1
+        end = self._loop.time() + seconds
+        try:
+            while True:
+                left = end - self._loop.time()
+                if left > 0 and not self._closed:
+                    try:
+                        async with asyncio.timeout(left):
+                            await waiter.wake.wait()
+                    except TimeoutError:
+                        pass
+                waiter.wake.clear()
+                if self._closed:
+                    raise Problem("shutting_down", "the server ends", retry_after_ms=1000)
+                if gone():
+                    raise ConnectionResetError("the client has gone")
+                found, error = await _tried(attempt)
+                if not _is_refused(found, error) or self._loop.time() >= end:
+                    return _result(found, error)
+        finally:
+            self.count -= 1
+            line.waiters.remove(waiter)
+            if not line.waiters:
+                self._lines.pop(key, None)
+            else:
+                line.wake()
+
+    def lock_freed(self, name: str) -> None:
+        """A lock may be free: the first in its line tries."""
+        line = self._lines.get(("lock", name))
+        if line is not None:
+            line.wake()
+
+    def task_available(self, ident: str = "") -> None:
+        """A task may be available: the first of each line that it concerns tries."""
+        for (kind, target), line in self._lines.items():
+            if kind != "lock" and (not target or target == ident or not ident):
+                line.wake()
+
+    def seen(self, delta: Delta) -> None:
+        """What the watch of the board reports."""
+        if not self._lines:
+            return
+        for task in delta.added:
+            if task.state == AVAILABLE:
+                self.task_available(task.id)
+        if delta.pauses is not None:
+            for line in self._lines.values():
+                line.wake()
+
+    def tick(self) -> None:
+        """Let the first of each line try from time to time."""
+        now = self._loop.time()
+        if now >= self._next:
+            self._next = now + _AGAIN
+            for line in self._lines.values():
+                line.wake()
+
+    def close(self) -> None:
+        """End every wait."""
+        self._closed = True
+        for line in self._lines.values():
+            for waiter in line.waiters:
+                waiter.wake.set()
+
+
+async def _tried(attempt: Callable[[], Awaitable[Any]]) -> tuple[Any, Exception | None]:
+    try:
+        return await attempt(), None
+    except (Held, Paused) as error:
+        return None, error
+    except Problem as problem:
+        if problem.code != "delayed":
+            raise
+        return None, problem
+
+
+def _is_refused(found: Any, error: Exception | None) -> bool:
+    """Whether it can succeed later."""
+    if error is not None:
+        return not isinstance(error, Asked)
+    return isinstance(found, dict) and found.get("status") in ("held", "empty")
+
+
+def _result(found: Any, error: Exception | None) -> Any:
+    if error is not None:
+        raise error
+    return found
