@@ -45,7 +45,10 @@ _AGAIN = 0.5
 class Lease:
     """A lock that is held, as far as this server knows."""
 
-    __slots__ = ("claim", "expired", "metadata", "name", "owner", "task", "terms", "ttl", "until")
+    __slots__ = (
+        *("asked", "claim", "expired", "metadata", "name", "owner", "task", "terms", "ttl"),
+        "until",
+    )
 
     def __init__(self, task: Task, name: str, owner: str, metadata: str, terms: LeaseTerms) -> None:
         self.task = task
@@ -58,6 +61,8 @@ class Lease:
         self.until = 0.0
         """When it ends, on the monotonic clock."""
         self.claim: Claim | None = None
+        self.asked = 0
+        """How often its holder has asked for it again."""
         self.expired = False
         """Whether its expiry was reported."""
 
@@ -186,6 +191,13 @@ class LockDesk:
             lease.expired = True
             self.tell(verb, lease)
 
+    def take_back(self, ident: str, lease_id: str) -> None:
+        """Release a new lease whose answer no one could read, unless it was asked for again."""
+        lease = self.leases.get(ident)
+        if lease is not None and lease.id == lease_id and not lease.asked:
+            self._claim_of(lease).release("the client has gone")
+            self.end(lease, "released")
+
     def release_all(self, session: str) -> None:
         """Release the locks that end with a session."""
         for lease in list(self.leases.values()):
@@ -269,6 +281,7 @@ class LockDesk:
             except Problem:
                 return None
             lease.metadata = metadata
+            lease.asked += 1
             self.tell("renewed", lease)
             return _acquired(lease)
         wait = min(held.retry if left <= 0 else left, _POLL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dibs.serve import lock_desk, sessions
@@ -81,8 +82,7 @@ def _acquire(service: Service, call: Call) -> Answer | Made:
     )
     if found["status"] == "held" or (known is not None and known.id == found["lease_id"]):
         return found
-    lease = found["lease_id"]
-    return Made(found, lambda: service.desk.release(call.who, None, name, lease))
+    return Made(found, partial(service.desk.take_back, id_of(name), found["lease_id"]))
 
 
 def _renew(service: Service, call: Call) -> Answer:
