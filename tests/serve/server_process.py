@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import dibs
+from dibs.serve.tokens import FOLDER, Role, Tokens
 from tests.patience import PATIENCE
 from tests.serve.http_client import HttpClient
 
@@ -28,9 +29,9 @@ def run_dibs(board: Path, *words: str) -> str:
     return done.stdout
 
 
-def add_token(board: Path, name: str, role: str = "worker", *more: str) -> str:
+def add_token(board: Path, name: str, role: str = "worker", prefix: str = "") -> str:
     """A new token."""
-    return run_dibs(board, "token", "add", name, "--role", role, *more).splitlines()[-1]
+    return Tokens(str(board / FOLDER)).add(name, Role[role.upper()], prefix)
 
 
 class ServerProcess:

@@ -28,6 +28,7 @@ from dibs.serve.answers import (
     problem_response,
     response,
 )
+from dibs.serve.board_streams import DeltaFeed, EventTail, check_watches
 from dibs.serve.bodies import read_body, read_query
 from dibs.serve.connections import BODY_BYTES, ConnectionServer
 from dibs.serve.lock_names import check_lock_name
@@ -36,7 +37,8 @@ from dibs.serve.request_keys import RequestKeys
 from dibs.serve.route_table import OPEN, READ, STREAM, WAIT, Call, Made, Route, RouteTable
 from dibs.serve.routes import ROUTES
 from dibs.serve.service import TICK, Service, Wording
-from dibs.serve.streams import Hub, Stream
+from dibs.serve.streams import Hub, Stream, encoded, send_feed
+from dibs.serve.task_routes import whole
 from dibs.serve.tokens import Principal, hash_of
 from dibs.serve.waiting import Waiting
 
@@ -79,13 +81,17 @@ class BoardHttp:
         self.table = RouteTable(ROUTES)
         self.keys = RequestKeys()
         self.locks = Hub()
+        self.log = Hub()
+        self.tail = EventTail(service, self._event)
+        self._feeds: set[DeltaFeed] = set()
         self.waiting = Waiting(service)
         self.closing = False
         self._loop = asyncio.get_running_loop()
         self._principals: dict[str, Principal] = {}
         """The tokens by their hashes, as they were seen last; each use is checked again."""
+        self._unread: dict[tuple[str, str], Made] = {}
+        """New claims whose clients had gone, which may ask for them again with the same key."""
         self._large = asyncio.Semaphore(_LARGE_AT_ONCE)
-        self._tasks: set[asyncio.Task[None]] = set()
         service.waiting = lambda: self.waiting.count
         service.on_lock = self._lock_event
         service.on_delta = self._delta
@@ -147,11 +153,22 @@ class BoardHttp:
         else:
             found = await attempt()
         made = found if isinstance(found, Made) else None
-        if made is not None and _gone(request) and not key:
-            self.service.verbs.post(partial(_undo, made))
+        if made is not None and _gone(request):
+            if not key:
+                self.service.verbs.post(partial(_undo, made))
+            else:
+                self._unread[digest, key] = made
+                self._loop.call_later(_FETCHED, self._take_back, digest, key)
         if isinstance(found, str):
             return route.status, found.encode()
         return route.status, encoded_answer(made.answer if made is not None else found)
+
+    def _take_back(self, digest: str, key: str) -> None:
+        """Release a claim whose answer was lost, and that no one has asked for again."""
+        made = self._unread.pop((digest, key), None)
+        if made is not None:
+            self.keys.drop(digest, key)
+            self.service.verbs.post(partial(_undo, made))
 
     async def _run(self, route: Route, digest: str, call: Call) -> Any:
         """Do it once in its thread, where the token is looked up again."""
@@ -167,7 +184,17 @@ class BoardHttp:
                 raise _unauthorized()
             return run(service, call)
 
-        return await thread.run(work)
+        found = await thread.run(work)
+        if route.method != "GET":
+            self._acted(route)
+        return found
+
+    def _acted(self, route: Route) -> None:
+        """Something may have changed: those who follow and wait hear of it at once."""
+        if self.log.streams:
+            self._poll_log()
+        if route.frees:
+            self.waiting.try_each()
 
     async def _keyed(
         self,
@@ -189,6 +216,7 @@ class BoardHttp:
         parts = (request.method, request.raw_path, agent or "")
         fingerprint = hashlib.sha256("\0".join(parts).encode() + b"\0" + body).digest()
         kept = self.keys.find(digest, key, fingerprint)
+        self._unread.pop((digest, key), None)
         if kept is None:
             call = Call(who, agent, path, read_body(body, route.body))
             kept = self.keys.begin(digest, key, fingerprint)
@@ -269,9 +297,70 @@ class BoardHttp:
     async def _stream(
         self, request: web.BaseRequest, request_id: str, route: Route, digest: str, call: Call
     ) -> web.StreamResponse:
-        if route.path.startswith("/locks"):
-            return await self._watch_locks(request, request_id, digest, call)
-        raise Problem("not_found", "there is no such stream")
+        if route.path == "/v1/events":
+            return await self._follow_log(request, request_id, digest, call)
+        if route.path == "/v1/watch":
+            return await self._follow_board(request, request_id, digest, call)
+        return await self._watch_locks(request, request_id, digest, call)
+
+    async def _follow_log(
+        self, request: web.BaseRequest, request_id: str, digest: str, call: Call
+    ) -> web.StreamResponse:
+        """The events of the log, after a cursor or a snapshot."""
+        service, prefix = self.service, call.given["prefix"]
+        cursor = call.given["cursor"] or request.headers.get("Last-Event-ID")
+
+        def covers(ident: str) -> bool:
+            return ident.startswith(prefix) and call.who.covers(ident)
+
+        stream = Stream(lambda event: covers(event["id"]))
+
+        def look() -> None:
+            nonlocal cursor
+            if service.read_tokens.find(digest) is None:
+                raise _unauthorized()
+            if cursor:
+                after, rows = self.tail.since(cursor, covers)
+                data = b"".join(encoded(row["verb"], row, after) for row in rows)
+            else:
+                after, picture = self.tail.begin(covers)
+                data = encoded("snapshot", picture, after)
+            cursor = None  # a stream that lags begins again with a snapshot
+            service.reading.to_loop(begin, data or b":\n\n")
+
+        def begin(data: bytes) -> None:
+            stream.snapshot(data)
+            self.log.streams.add(stream)
+
+        start = partial(service.reading.run, look)
+        await start()
+        return await self.log.serve(
+            request, headers_of(request_id), stream, start, partial(self._allowed, digest)
+        )
+
+    async def _follow_board(
+        self, request: web.BaseRequest, request_id: str, digest: str, call: Call
+    ) -> web.StreamResponse:
+        """The reports of a watch of its own."""
+        service = self.service
+        whole(call)
+        check_watches(len(self._feeds))
+        feed = DeltaFeed(service, partial(encoded, "delta"))
+
+        def begin() -> None:
+            if service.read_tokens.find(digest) is None:
+                raise _unauthorized()
+            feed.begin(call.given["since"])
+
+        self._feeds.add(feed)
+        try:
+            await service.reading.run(begin)
+            return await send_feed(
+                request, headers_of(request_id), feed, partial(self._allowed, digest)
+            )
+        finally:
+            self._feeds.discard(feed)
+            feed.end()
 
     async def _watch_locks(
         self, request: web.BaseRequest, request_id: str, digest: str, call: Call
@@ -300,8 +389,6 @@ class BoardHttp:
             service.verbs.to_loop(begin, found)
 
         def begin(found: dict[str, Any]) -> None:
-            from dibs.serve.streams import encoded
-
             stream.snapshot(encoded("snapshot", found))
             self.locks.streams.add(stream)
 
@@ -322,6 +409,9 @@ class BoardHttp:
         if event["event"] in ("released", "expired"):
             self.waiting.lock_freed(event["name"])
 
+    def _event(self, cursor: str, row: dict[str, Any]) -> None:
+        self.log.publish(row["verb"], row, cursor)
+
     def _delta(self, delta: Delta) -> None:
         self.waiting.seen(delta)
 
@@ -333,9 +423,16 @@ class BoardHttp:
             self.service.tick()
             self.waiting.tick()
             n += 1
+            if self.log.streams and n % 2 == 0:
+                self._poll_log()
             if n % 10 == 0:
                 with suppress(Problem):
                     self._principals = await self.service.verbs.run(self._valid)
+
+    def _poll_log(self) -> None:
+        """Look for new events, unless such a look waits already."""
+        if self.service.reading.waiting < 2:
+            self.service.reading.post(self.tail.poll)
 
     def _valid(self) -> dict[str, Principal]:
         return {one.hash: one for one in self.service.tokens.all()}
@@ -344,6 +441,9 @@ class BoardHttp:
         """End every stream and every wait."""
         self.closing = True
         self.locks.close()
+        self.log.close()
+        for feed in self._feeds:
+            feed.end()
         self.waiting.close()
 
 

@@ -62,6 +62,8 @@ class Route(NamedTuple):
     codes: tuple[str, ...] = ()
     """The codes with which it may be refused, besides those of every request."""
     kind: str = VERB
+    frees: bool = False
+    """Whether others may claim or acquire something after it: those who wait try again."""
     status: int = 200
     many: str = ""
     """The name of a part of the path that may have several segments; empty if none."""

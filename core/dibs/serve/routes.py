@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dibs.serve.lock_routes import LOCK_ROUTES
+from dibs.serve.operator_routes import OPERATOR_ROUTES
 from dibs.serve.route_table import OPEN, READ, Call, route
+from dibs.serve.task_routes import TASK_ROUTES
 from dibs.serve.tokens import Role
 
 if TYPE_CHECKING:
@@ -59,4 +61,4 @@ GENERAL_ROUTES = (
         kind=READ,
     ),
 )
-ROUTES = (*GENERAL_ROUTES, *LOCK_ROUTES)
+ROUTES = (*GENERAL_ROUTES, *LOCK_ROUTES, *TASK_ROUTES, *OPERATOR_ROUTES)

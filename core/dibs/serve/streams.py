@@ -5,9 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
+
+from dibs.model.errors import DibsError
+from dibs.serve.problems import Problem
+
+if TYPE_CHECKING:
+    from dibs.serve.board_streams import DeltaFeed
 
 GATHER = 0.01
 """Seconds for which events are gathered: a write for each costs a core at 1,000 a second."""
@@ -17,6 +23,7 @@ PENDING = 256 * 1024
 """So many bytes may wait for one reader; then it is told that it lags, and starts again."""
 SLOW = 20.0
 """Seconds that one write may take; a reader that takes longer is dropped."""
+_KIND = {"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"}
 Matches = Callable[[Mapping[str, Any]], bool]
 
 
@@ -105,12 +112,11 @@ class Hub:
     ) -> web.StreamResponse:
         """Send a stream until its reader leaves, it may not go on, or the server ends.
 
-        `start` sends the snapshot, and adds the stream to this hub in the order of the events.
+        `start` puts the snapshot into it, and adds it to this hub in the order of the events. It
+        has been called once, and is called again for a reader that lags.
         """
-        kind = {"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
-        response = web.StreamResponse(headers={**headers, **kind, "X-Accel-Buffering": "no"})
+        response = web.StreamResponse(headers={**headers, **_KIND})
         try:
-            await start()
             await response.prepare(request)
             while not self.closed and not stream.closed and allowed():
                 data = await stream.take()
@@ -124,9 +130,29 @@ class Hub:
             if rest := await stream.take():
                 async with asyncio.timeout(1):
                     await response.write(rest)
-        except (ConnectionError, TimeoutError):
+        except (ConnectionError, TimeoutError, Problem, DibsError):
             if request.transport is not None:
                 request.transport.abort()  # what is buffered would wait for a slow reader
         finally:
             self.streams.discard(stream)
         return response
+
+
+async def send_feed(
+    request: web.BaseRequest,
+    headers: Mapping[str, str],
+    feed: DeltaFeed,
+    allowed: Callable[[], bool],
+) -> web.StreamResponse:
+    """Send the reports of a watch until its reader leaves, it may not go on, or the server ends."""
+    response = web.StreamResponse(headers={**headers, **_KIND})
+    try:
+        await response.prepare(request)
+        while allowed() and not feed.ended:
+            data = await feed.take(QUIET, GATHER)
+            async with asyncio.timeout(SLOW):
+                await response.write(data or b":\n\n")
+    except (ConnectionError, TimeoutError):
+        if request.transport is not None:
+            request.transport.abort()
+    return response

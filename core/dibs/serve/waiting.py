@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from dibs.model.errors import Asked, Held, Paused
-from dibs.model.task import AVAILABLE
+from dibs.model.task import AVAILABLE, FREE
+from dibs.serve.lock_names import id_of
 from dibs.serve.problems import Problem
 from dibs.serve.route_table import Call, Route
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from dibs.model.delta import Delta
     from dibs.serve.service import Service
 
+ACQUIRE = "/v1/acquire"
 _AGAIN = 1.0
 """Seconds after which the first in a line tries again, whatever was reported."""
 LINE = 10_000
@@ -117,34 +119,34 @@ class Waiting:
 
     def lock_freed(self, name: str) -> None:
         """A lock may be free: the first in its line tries."""
-        line = self._lines.get(("lock", name))
-        if line is not None:
-            line.wake()
-
-    def task_available(self, ident: str = "") -> None:
-        """A task may be available: the first of each line that it concerns tries."""
-        for (kind, target), line in self._lines.items():
-            if kind != "lock" and (not target or target == ident or not ident):
+        for kind, ident in (("lock", name), (ACQUIRE, id_of(name))):
+            line = self._lines.get((kind, ident))
+            if line is not None:
                 line.wake()
+
+    def try_each(self) -> None:
+        """Anything may be free: the first in each line tries."""
+        for line in self._lines.values():
+            line.wake()
 
     def seen(self, delta: Delta) -> None:
         """What the watch of the board reports."""
         if not self._lines:
             return
-        for task in delta.added:
-            if task.state == AVAILABLE:
-                self.task_available(task.id)
+        found = {task.id for task in delta.added if task.state in (AVAILABLE, FREE)}
         if delta.pauses is not None:
-            for line in self._lines.values():
-                line.wake()
+            self.try_each()
+        elif found:
+            for (_, target), line in self._lines.items():
+                if not target or target in found:
+                    line.wake()
 
     def tick(self) -> None:
         """Let the first of each line try from time to time."""
         now = self._loop.time()
         if now >= self._next:
             self._next = now + _AGAIN
-            for line in self._lines.values():
-                line.wake()
+            self.try_each()
 
     def close(self) -> None:
         """End every wait."""
