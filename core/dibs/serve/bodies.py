@@ -116,12 +116,26 @@ class Field(NamedTuple):
 Fields = Mapping[str, Field]
 
 
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise Problem("invalid_json", "the body has a field twice")
+    return found
+
+
+def _constant(name: str) -> NoReturn:
+    raise Problem("invalid_json", f"the body has {name}, which is not JSON")
+
+
+_decode = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant).decode
+
+
 def read_body(data: bytes, fields: Fields) -> dict[str, Any]:
     """The fields of a body, all valid, with defaults; an empty body is an empty object."""
     if not data:
         return checked({}, fields)
     try:
-        found = json.loads(data, object_pairs_hook=_object, parse_constant=_constant)
+        found = _decode(data.decode())
     except Problem:
         raise
     except (ValueError, RecursionError) as error:
@@ -183,14 +197,3 @@ def _value(field: Field, text: str) -> object:
         return int(text) if text.isascii() and text.isdigit() else float(text)
     except ValueError:
         return text
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise Problem("invalid_json", "the body has a field twice")
-    return found
-
-
-def _constant(name: str) -> NoReturn:
-    raise Problem("invalid_json", f"the body has {name}, which is not JSON")

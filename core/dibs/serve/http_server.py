@@ -86,6 +86,8 @@ class BoardHttp:
         self._feeds: set[DeltaFeed] = set()
         self.waiting = Waiting(service)
         self.closing = False
+        self.starting = 0
+        """How many watches of locks begin just now."""
         self._loop = asyncio.get_running_loop()
         self._principals: dict[str, Principal] = {}
         """The tokens by their hashes, as they were seen last; each use is checked again."""
@@ -94,6 +96,7 @@ class BoardHttp:
         self._large = asyncio.Semaphore(_LARGE_AT_ONCE)
         service.waiting = lambda: self.waiting.count
         service.on_lock = self._lock_event
+        service.heard = self._heard
         service.on_delta = self._delta
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -260,6 +263,8 @@ class BoardHttp:
         if length is not None and length > BODY_BYTES:
             raise Problem("body_too_large", f"a body has at most {BODY_BYTES:,} bytes")
         try:
+            if request.content.is_eof():  # it is here already, so no timer is needed
+                return await request.read()
             async with asyncio.timeout(_BODY_SECONDS):
                 if length is not None and length <= _LARGE:
                     return await request.read()
@@ -392,7 +397,13 @@ class BoardHttp:
             stream.snapshot(encoded("snapshot", found))
             self.locks.streams.add(stream)
 
-        start = partial(service.verbs.run, look)
+        async def start() -> None:
+            self.starting += 1  # an event between the look and the beginning must be heard
+            try:
+                await service.verbs.run(look)
+            finally:
+                self.starting -= 1
+
         await start()
         return await self.locks.serve(
             request, headers_of(request_id), stream, start, partial(self._allowed, digest)
@@ -408,6 +419,10 @@ class BoardHttp:
         self.locks.publish(event["event"], event)
         if event["event"] in ("released", "expired"):
             self.waiting.lock_freed(event["name"])
+
+    def _heard(self) -> bool:
+        """Whether an event of a lock would be sent, or would wake anyone."""
+        return self.starting > 0 or bool(self.locks.streams) or self.waiting.count > 0
 
     def _event(self, cursor: str, row: dict[str, Any]) -> None:
         self.log.publish(row["verb"], row, cursor)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import lru_cache
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
@@ -84,9 +85,12 @@ class Lease:
 class LockDesk:
     """Acquires, renews, releases and shows the locks of one board."""
 
-    def __init__(self, board: Board, report: Callable[[Answer], object]) -> None:
-        """`report` receives each event, in order."""
+    def __init__(
+        self, board: Board, report: Callable[[Answer], object], heard: Callable[[], bool]
+    ) -> None:
+        """`report` receives each event, in order, while `heard` says that anyone listens."""
         self.board = board
+        self._heard = heard
         self._report = report
         self.leases: dict[str, Lease] = {}
         """The locks that are held, by their ids."""
@@ -240,7 +244,9 @@ class LockDesk:
                     self._see(holder, entry.age or 0.0, quietly=True)
 
     def tell(self, verb: str, lease: Lease) -> None:
-        """Report an event."""
+        """Report an event, if anyone listens."""
+        if not self._heard():
+            return
         self._report(
             {"event": verb, "name": lease.name, "lock": lease.name, **_shown(lease)}
             | {"timestamp": moment(0)}
@@ -486,8 +492,13 @@ def _third(ttl: float) -> int:
 
 def moment(left: float) -> str:
     """The time so many seconds from now, as text."""
-    at = datetime.fromtimestamp(time.time() + left, UTC)
-    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    at = max(0, round((time.time() + left) * 1000))
+    return f"{_second(at // 1000)}.{at % 1000:03d}Z"
+
+
+@lru_cache(4096)  # most leases that are made at a time end within the same few seconds
+def _second(at: int) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def listed(entries: list[Entry], covers: Callable[[str], bool]) -> list[Answer]:

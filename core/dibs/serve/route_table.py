@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from dibs.serve.bodies import Field, Fields
+from dibs.serve.bodies import Fields
 from dibs.serve.problems import Problem
 from dibs.serve.tokens import Role
 
@@ -86,8 +86,12 @@ class RouteTable:
         self._begins: set[tuple[str, ...]] = set()
         self._many: dict[tuple[str, str], dict[str, Route]] = {}
         """By the first segment and the last, which is empty if the part of many is the last."""
+        self._at: dict[str, list[tuple[int, str]]] = {}
+        """Where the parts of each path are."""
         for one in self.routes:
             segments = one.path[1:].split("/")
+            found = [(at, m[1]) for at, each in enumerate(segments) if (m := _match_part(each))]
+            self._at[one.path] = found
             if one.many:
                 last = "" if _match_part(segments[-1]) else segments[-1]
                 self._many.setdefault((segments[0], last), {})[one.method] = one
@@ -99,7 +103,8 @@ class RouteTable:
     def find(self, method: str, raw: str) -> tuple[Route, dict[str, str]]:
         """The route of a path that is still percent-encoded, with the parts of the path."""
         segments = raw[1:].split("/")
-        if len(raw) > PATH_BYTES or raw[:1] != "/" or _is_encoded(raw) is None:
+        wrong = "%" in raw and _is_encoded(raw) is None
+        if len(raw) > PATH_BYTES or raw[:1] != "/" or wrong:
             raise Problem("invalid_path", f"a path must have at most {PATH_BYTES} valid bytes")
         methods = self._by_shape.get(tuple(segments)) or self._with_parts(segments)
         parts = segments
@@ -116,7 +121,7 @@ class RouteTable:
             allowed = ", ".join(sorted(methods))
             message = f"this path takes {allowed}"
             raise Problem("method_not_allowed", message, {"allow": sorted(methods)})
-        return found, _parts(found.path[1:].split("/"), parts)
+        return found, {name: _part(name, parts[at]) for at, name in self._at[found.path]}
 
     def _with_parts(self, segments: list[str]) -> dict[str, Route] | None:
         """The routes of a path with parts; a segment that is written out comes first."""
@@ -127,16 +132,11 @@ class RouteTable:
         return next((self._by_shape[shape] for shape in shapes if shape in self._by_shape), None)
 
 
-def _parts(template: list[str], segments: list[str]) -> dict[str, str]:
-    found = {}
-    for part, segment in zip(template, segments, strict=False):
-        m = _match_part(part)
-        if m is not None:
-            found[m[1]] = unquote_to_bytes(segment).decode("utf-8", "surrogateescape")
-            if m[1] != "name" and (not found[m[1]] or "\0" in found[m[1]]):
-                raise Problem("invalid_path", f"the {m[1]} in the path is empty, or has a NUL")
+def _part(name: str, segment: str) -> str:
+    """A part of a path; the name of a lock is checked by itself."""
+    found = segment
+    if "%" in segment:
+        found = unquote_to_bytes(segment).decode("utf-8", "surrogateescape")
+    if name != "name" and (not found or "\0" in found):
+        raise Problem("invalid_path", f"the {name} in the path is empty, or has a NUL")
     return found
-
-
-OWNER = Field("text", "the owner of the claim, below the token's name (default: that name)", 1, 256)
-"""A field of several routes."""

@@ -55,6 +55,8 @@ class Service:
         self.sessions: Sessions
         self.on_lock: Callable[[dict[str, Any]], object] = lambda event: None
         """Called in the loop with each event of a lock."""
+        self.heard: Callable[[], bool] = lambda: True
+        """Whether anyone listens to the events of locks; any thread may ask."""
         self.on_delta: Callable[[Delta], object] = lambda delta: None
         """Called in the loop with each report of the watch."""
         self.waiting: Callable[[], int] = lambda: 0
@@ -70,7 +72,7 @@ class Service:
     def _open(self) -> None:
         self.board = open(self.location.where)
         self.board.require_mounted()
-        self.desk = LockDesk(self.board, self._lock_event)
+        self.desk = LockDesk(self.board, self._lock_event, lambda: self.heard())
         self.sessions = Sessions(self.desk)
         held = self.board.entries(self.board.snapshot(ended=False), {"held", "stale"})
         self.desk.begin([entry for entry in held if entry.kind == "lock"])
