@@ -92,9 +92,9 @@ class Service:
 
     def try_storage(self) -> None:
         """Raise if the board does not answer, or is no board now."""
-        self.board.require_mounted()
-        self.board.pauses()
-        self.board.log.end()
+        found = open(self.location.where)
+        found.require_mounted()
+        found.pauses()
 
     def status(self, who: Principal) -> dict[str, object]:
         """The server, the board and who asks."""

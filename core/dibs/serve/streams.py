@@ -21,7 +21,7 @@ QUIET = 15.0
 """Seconds without an event after which a comment shows that the stream lives."""
 PENDING = 256 * 1024
 """So many bytes may wait for one reader; then it is told that it lags, and starts again."""
-SLOW = 20.0
+SLOW = 60.0
 """Seconds that one write may take; a reader that takes longer is dropped."""
 _KIND = {"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"}
 Matches = Callable[[Mapping[str, Any]], bool]
