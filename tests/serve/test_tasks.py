@@ -279,3 +279,33 @@ def test_a_reader_only_looks(server: ServerProcess, worker: HttpClient) -> None:
     ):
         refused = reader.ask("POST", path, body)
         assert (refused.status, refused.code) == (403, "forbidden"), path
+
+
+def test_a_claim_whose_answer_was_lost_is_found_by_its_nonce_after_a_restart(
+    server: ServerProcess, worker: HttpClient
+) -> None:
+    for ident in ("a", "b"):
+        worker.post("/v1/tasks", {"id": ident})
+    body = {"nonce": "00000000AF", "wait": 0}
+    first = worker.post("/v1/claims", body)
+    assert first["claim"].endswith("-00000000AF")
+    again = worker.post("/v1/claims", body | {"again": True})
+    assert (again["claim"], again["fence"]) == (first["claim"], first["fence"])
+    other = server.client("bob").post("/v1/claims", body | {"again": True})
+    assert other["claim"] != first["claim"], "another token's nonce finds nothing"
+    lock = worker.post("/v1/acquire", {"id": "l", "nonce": "00000000B0"})
+    found = worker.post("/v1/acquire", {"id": "l", "nonce": "00000000B0", "again": True})
+    assert found["claim"] == lock["claim"]
+    bad = worker.ask("POST", "/v1/claims", {"nonce": "xxxxxxxxxx"})
+    assert (bad.status, bad.code) == (400, "bad_name")
+
+
+def test_a_pause_of_a_host_stops_the_workers_there(
+    server: ServerProcess, worker: HttpClient
+) -> None:
+    worker.post("/v1/tasks", {"id": "a"})
+    server.client("olga", "operator").post("/v1/pauses", {"reason": "x", "host": "web-*"})
+    refused = worker.ask("POST", "/v1/claims", {"host": "web-3"})
+    assert (refused.status, refused.code) == (409, "paused")
+    claim = worker.post("/v1/claims", {"host": "db-1"})
+    assert claim["record"]["host"] == "db-1"

@@ -79,6 +79,7 @@ class Terms:
         ttl: float | None = None,
         metadata: str | None = "",
         process: Process | int | None = None,
+        nonce: str = "",
     ) -> None:
         self.named_owner, self.named_ttl, self.named_metadata = owner, ttl, metadata
         """What the caller gave; None if the host's name and the board's ttl apply."""
@@ -87,6 +88,8 @@ class Terms:
         self.ttl = check_ttl(ttl) if ttl is not None else store.settings.ttl
         self.metadata = names.check_metadata("" if metadata is None else metadata)
         self.process = store.host.holder(process) if process is not None else None
+        self.nonce = names.check_nonce(nonce) if nonce else ""
+        """The end of the claim's name that the caller chose; empty if it is made here."""
 
     def keep_owner(self, owner: str) -> None:
         """Claim as the previous owner; a folded name stays the same when it is folded again."""
@@ -447,7 +450,7 @@ def take(
     if task.state in WAITING:
         adopt(store, task)
     fence = task.fence + 1
-    taken = names.claimed(task, fence, f"{terms.folded}-{store.port.nonce()}")
+    taken = names.claimed(task, fence, f"{terms.folded}-{terms.nonce or store.port.nonce()}")
     record = terms.record(store)
     start = store.port.boottime()
     deadline = start + int(MARGIN * terms.ttl * SECOND)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from dibs.model.location import Location
     from dibs.serve.tokens import Principal
 
+_HOSTS = 64
+"""For so many hosts the board stays open."""
 TICK = 0.1
 """Seconds between two looks at what has expired."""
 
@@ -62,6 +64,8 @@ class Service:
         self.waiting: Callable[[], int] = lambda: 0
         """How many requests wait."""
         self._watch: Watch | None = None
+        self._hosts: dict[str, Board] = {}
+        """The board for each of the hosts that asked last."""
 
     async def begin(self) -> None:
         """Open the board in both threads, and follow it."""
@@ -76,6 +80,19 @@ class Service:
         self.sessions = Sessions(self.desk)
         held = self.board.entries(self.board.snapshot(ended=False), {"held", "stale"})
         self.desk.begin([entry for entry in held if entry.kind == "lock"])
+
+    def board_for(self, host: str | None) -> Board:
+        """The board as it is for workers on another host, in the storage thread.
+
+        Their claims record that host, and its pauses stop them.
+        """
+        if not host or host == self.board.host.name:
+            return self.board
+        found = self._hosts.pop(host, None) or open(self.location.where, host=host)
+        self._hosts[host] = found
+        while len(self._hosts) > _HOSTS:
+            del self._hosts[next(iter(self._hosts))]
+        return found
 
     def _open_reads(self) -> None:
         self.reads = open(self.location.where)

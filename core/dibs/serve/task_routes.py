@@ -13,7 +13,7 @@ from dibs.model.errors import BadName, DibsError, UnknownId, short
 from dibs.model.filters import parse, states, uses
 from dibs.model.reasons import last_reasons
 from dibs.model.task import AVAILABLE, DONE, FAILED, FREE, STATES
-from dibs.serve.bodies import BYTES, NAMES, NUMBER, TABLE, TEXT, WHOLE, Field
+from dibs.serve.bodies import BYTES, FLAG, NAMES, NUMBER, TABLE, TEXT, WHOLE, Field
 from dibs.serve.problems import Problem
 from dibs.serve.route_table import READ, WAIT, Call, Made, route
 from dibs.serve.tokens import Role
@@ -44,7 +44,15 @@ _PROCESS = Field(TABLE, "the process that holds it: host, boot, pidns, pid, star
 _WAIT = Field(NUMBER, "how long to wait in line, in seconds", 0, WAIT_MOST, default=0)
 _ID = Field(TEXT, "the id", 1, 256)
 _REASON = Field(TEXT, "why", 0, 4096, default="")
-_TERMS = {"owner": _OWNER, "ttl": _TTL, "metadata": _METADATA, "process": _PROCESS}
+_TERMS = {
+    "owner": _OWNER,
+    "ttl": _TTL,
+    "metadata": _METADATA,
+    "process": _PROCESS,
+    "host": Field(TEXT, "the worker's host, whose pauses stop it (default: the server's)", 1, 255),
+    "nonce": Field(TEXT, "the end of the claim's name: ten digits or letters A to F", 10, 10),
+}
+_AGAIN = Field(FLAG, "whether an earlier request with this nonce may have succeeded", default=False)
 _TASK = {"status": "text", "task": "object"}
 _CLAIM = {
     "status": "text",
@@ -119,7 +127,7 @@ def _is_own(call: Call, claim: Claim) -> bool:
     return record.owner == folded or record.owner.startswith(f"{folded}-")
 
 
-def _taken(service: Service, claim: Claim, status: str) -> Answer:
+def _taken(claim: Claim, status: str) -> Answer:
     """A new claim with what its worker needs."""
     data = claim.payload(PAYLOAD_BYTES + 1) if claim.task.kind == "task" else None
     found = _held(claim, status)
@@ -143,10 +151,10 @@ def _held(claim: Claim, status: str) -> Answer:
     }
 
 
-def _made(service: Service, claim: Claim, status: str) -> Made:
+def _made(claim: Claim, status: str) -> Made:
     undo = partial(claim.release, "the client has gone")
     try:
-        return Made(_taken(service, claim, status), undo)
+        return Made(_taken(claim, status), undo)
     except DibsError:
         undo()
         raise
@@ -180,19 +188,35 @@ def _room(service: Service, call: Call) -> Answer:
 
 
 def _claim(service: Service, call: Call) -> Answer | Made:
-    given, board = call.given, service.board
+    given, board = call.given, service.board_for(call.given["host"])
+    if (mine := _made_before(service, call)) is not None:
+        return mine
     terms = {
         "owner": owner_of(call),
         "ttl": given["ttl"],
         "metadata": given["metadata"] or "",
         "process": process_of(given["process"]),
+        "nonce": given["nonce"] or "",
     }
     ident = given["id"]
     if ident is None and call.who.prefix:
         claim = _claim_below(board, call, terms)
     else:
         claim = board.claim(None if ident is None else covered(call, ident), **terms)
-    return {"status": "empty"} if claim is None else _made(service, claim, "claimed")
+    return {"status": "empty"} if claim is None else _made(claim, "claimed")
+
+
+def _made_before(service: Service, call: Call) -> Answer | None:
+    """The claim that an earlier request with the same nonce made, if its answer was lost."""
+    nonce = call.given["nonce"]
+    if not nonce or not call.given["again"]:
+        return None
+    for task in service.board.snapshot(ended=False).tasks.values():
+        if task.live and task.claim.endswith(f"-{names.check_nonce(nonce)}"):
+            claim = service.board.attach(task.stem)
+            if call.who.covers(task.id) and _is_own(call, claim):
+                return _taken(claim, "claimed" if task.kind == "task" else "acquired")
+    return None
 
 
 def _claim_below(board: Board, call: Call, terms: dict[str, Any]) -> Claim | None:
@@ -218,27 +242,30 @@ def _resume(service: Service, call: Call) -> Made:
         if call.who.role < Role.OPERATOR and not _is_own(call, old):
             raise Problem("forbidden", "this claim was not made with this token")
     owner = None if given["name"] and given["owner"] is None else owner_of(call)
-    claim = service.board.resume(
+    claim = service.board_for(given["host"]).resume(
         covered(call, given["id"]) if given["id"] else "",
         owner=owner,
         name=given["name"],
         ttl=given["ttl"],
         metadata=given["metadata"],
         process=process_of(given["process"]),
+        nonce=given["nonce"] or "",
     )
-    return _made(service, claim, "resumed")
+    return _made(claim, "resumed")
 
 
 def _acquire(service: Service, call: Call) -> Answer | Made:
     given = call.given
     lease = given["lease"]
+    if not lease and (mine := _made_before(service, call)) is not None:
+        return mine
     if lease:
         exact_name(call, lease)
         old = service.board.attach(lease)
         if call.who.role < Role.OPERATOR and not _is_own(call, old):
             raise Problem("forbidden", "this lease was not made with this token")
     owner = None if lease and given["owner"] is None else owner_of(call)
-    claim = service.board.acquire(
+    claim = service.board_for(given["host"]).acquire(
         covered(call, given["id"]),
         slots=given["slots"],
         lease=lease,
@@ -246,8 +273,9 @@ def _acquire(service: Service, call: Call) -> Answer | Made:
         ttl=given["ttl"],
         metadata=given["metadata"] or "",
         process=process_of(given["process"]),
+        nonce=given["nonce"] or "",
     )
-    made = _made(service, claim, "acquired")
+    made = _made(claim, "acquired")
     return made.answer if lease else made
 
 
@@ -558,7 +586,7 @@ TASK_ROUTES = (
         "Claim the next task, or the one named; with `wait` stay in line for it",
         _claim,
         kind=WAIT,
-        body={"id": _ID, **_TERMS, "wait": _WAIT},
+        body={"id": _ID, **_TERMS, "again": _AGAIN, "wait": _WAIT},
         answer=_CLAIM,
         codes=(
             *("held", "not_due", "asked", "paused", "unclaimable", "unknown_id"),
@@ -588,6 +616,7 @@ TASK_ROUTES = (
             "slots": Field(WHOLE, "how many may have it at a time", 1, 999, default=1),
             "lease": _NAME,
             **_TERMS,
+            "again": _AGAIN,
             "wait": _WAIT,
         },
         answer=_CLAIM,
