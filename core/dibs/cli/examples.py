@@ -47,7 +47,7 @@ EXAMPLES = {
     "mcp": ("dibs -d /srv/tasks mcp --owner claude-1",),
     "serve": (
         "dibs -d /srv/tasks serve",
-        "dibs serve --listen 0.0.0.0:7373 --tls-cert cert.pem --tls-key key.pem",
+        "dibs serve --listen '0.0.0.0:7373' --tls-cert cert.pem --tls-key key.pem",
     ),
     "token": (
         "dibs token add ci --role worker --prefix ci/",

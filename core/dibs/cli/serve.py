@@ -86,7 +86,10 @@ def _no_password() -> str:
 
 def _why(error: ImportError) -> Exception:
     """What to install; the error itself if it is no matter of aiohttp."""
-    if (error.name or "").partition(".")[0] not in _SDK:
+    name = error.name or ""
+    if name.startswith("dibs.serve"):
+        return NotInstalled("the server is not in this file: run `pip install 'dibs[serve]'`")
+    if name.partition(".")[0] not in _SDK:
         return error
     from importlib.util import find_spec
 

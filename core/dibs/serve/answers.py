@@ -9,7 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
-from dibs.serve.problems import Problem
+from dibs.serve.problems import Refusal
 
 _START = os.urandom(5).hex()
 _numbers = count(1)
@@ -42,7 +42,7 @@ def encoded_answer(answer: Any) -> bytes:
     return b"" if answer is None else _encode(answer).encode()
 
 
-def problem_response(problem: Problem, request_id: str) -> web.Response:
+def problem_response(problem: Refusal, request_id: str) -> web.Response:
     """A refusal."""
     request_id = request_id or new_request_id()
     found = response(encoded_answer(problem.fields(request_id)), request_id, problem.status)

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dibs.serve.problems import Problem
+from dibs.serve.problems import Refusal
 from dibs.serve.values import cursor_of, cursor_text, plain
 
 if TYPE_CHECKING:
@@ -134,4 +134,4 @@ class DeltaFeed:
 def check_watches(count: int) -> None:
     """Refuse one watch too many."""
     if count >= WATCHES:
-        raise Problem("busy", f"{WATCHES} clients follow the board", retry_after_ms=5000)
+        raise Refusal("busy", f"{WATCHES} clients follow the board", retry_after_ms=5000)

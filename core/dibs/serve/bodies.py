@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, NoReturn
 
 from dibs.model.errors import short
-from dibs.serve.problems import Problem
+from dibs.serve.problems import Refusal
 
 TEXT, WHOLE, NUMBER, FLAG, NAMES, BYTES, TABLE = (
     "text",
@@ -110,7 +110,7 @@ class Field(NamedTuple):
 
     def _refuse(self, name: str, wanted: str, value: object) -> NoReturn:
         message = f"{name} must be {wanted}, got {short(value)}"
-        raise Problem(self.code, message, {"field": name})
+        raise Refusal(self.code, message, {"field": name})
 
 
 Fields = Mapping[str, Field]
@@ -119,12 +119,12 @@ Fields = Mapping[str, Field]
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise Problem("invalid_json", "the body has a field twice")
+        raise Refusal("invalid_json", "the body has a field twice")
     return found
 
 
 def _constant(name: str) -> NoReturn:
-    raise Problem("invalid_json", f"the body has {name}, which is not JSON")
+    raise Refusal("invalid_json", f"the body has {name}, which is not JSON")
 
 
 _decode = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant).decode
@@ -136,13 +136,13 @@ def read_body(data: bytes, fields: Fields) -> dict[str, Any]:
         return checked({}, fields)
     try:
         found = _decode(data.decode())
-    except Problem:
+    except Refusal:
         raise
     except (ValueError, RecursionError) as error:
         why = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise Problem("invalid_json", f"the body is not JSON: {why}") from None
+        raise Refusal("invalid_json", f"the body is not JSON: {why}") from None
     if not isinstance(found, dict):
-        raise Problem("invalid_json", "the body must be a JSON object")
+        raise Refusal("invalid_json", "the body must be a JSON object")
     return checked(found, fields)
 
 
@@ -154,12 +154,12 @@ def checked(given: Mapping[str, object], fields: Fields) -> dict[str, Any]:
         if field is None:
             known = ", ".join(fields) or "none"
             message = f"there is no field {short(name)} here: the fields are {known}"
-            raise Problem("unknown_field", message, {"field": short(name)[1:-1]})
+            raise Refusal("unknown_field", message, {"field": short(name)[1:-1]})
         found[name] = field.read(name, value)
     for name, field in fields.items():
         if name not in found:
             if field.needed:
-                raise Problem("missing_field", f"{name} is needed", {"field": name})
+                raise Refusal("missing_field", f"{name} is needed", {"field": name})
             found[name] = field.default
     return found
 
@@ -172,19 +172,19 @@ def read_query(pairs: list[tuple[str, str]], fields: Fields) -> dict[str, Any]:
         if field is None:
             known = ", ".join(fields) or "none"
             message = f"there is no parameter {short(name)} here: the parameters are {known}"
-            raise Problem("invalid_query", message, {"field": short(name)[1:-1]})
+            raise Refusal("invalid_query", message, {"field": short(name)[1:-1]})
         if field.kind == NAMES:
             listed = given.setdefault(name, [])
             assert isinstance(listed, list)
             listed.append(text)
         elif name in given:
-            raise Problem("invalid_query", f"{name} is given twice", {"field": name})
+            raise Refusal("invalid_query", f"{name} is given twice", {"field": name})
         else:
             given[name] = _value(field, text)
     try:
         return checked(given, fields)
-    except Problem as problem:
-        raise Problem("invalid_query", problem.message, problem.details) from None
+    except Refusal as problem:
+        raise Refusal("invalid_query", problem.message, problem.details) from None
 
 
 def _value(field: Field, text: str) -> object:

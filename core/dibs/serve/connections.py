@@ -9,7 +9,7 @@ from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
 from dibs.serve.answers import problem_response
-from dibs.serve.problems import Problem
+from dibs.serve.problems import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -43,10 +43,10 @@ class BoardConnection(RequestHandler):
         if request.writer.output_size > 0:
             raise ConnectionError("the answer has begun, so it cannot become a refusal")
         if status == 500:
-            problem = Problem("internal", "this is a fault of the server")
+            problem = Refusal("internal", "this is a fault of the server")
         else:
             text = " ".join((message or "it is not HTTP/1.1").split())[:200]
-            problem = Problem("bad_request", f"the request cannot be read: {text}")
+            problem = Refusal("bad_request", f"the request cannot be read: {text}")
         response = problem_response(problem, "")
         response.force_close()
         return response

@@ -32,9 +32,9 @@ from dibs.serve.board_streams import DeltaFeed, EventTail, check_watches
 from dibs.serve.bodies import read_body, read_query
 from dibs.serve.connections import BODY_BYTES, ConnectionServer
 from dibs.serve.lock_names import check_lock_name
-from dibs.serve.problems import Problem, problem_of
+from dibs.serve.problems import Refusal, problem_of
 from dibs.serve.request_keys import RequestKeys
-from dibs.serve.route_table import OPEN, READ, STREAM, WAIT, Call, Made, Route, RouteTable
+from dibs.serve.route_table import OPEN, READ, STREAM, WAIT, Made, Route, RouteCall, RouteTable
 from dibs.serve.routes import ROUTES
 from dibs.serve.service import TICK, Service, Wording
 from dibs.serve.streams import Hub, Stream, encoded, send_feed
@@ -105,7 +105,7 @@ class BoardHttp:
         request_id = given if _match_id(given) else new_request_id()
         try:
             return await self._answer(request, request_id)
-        except Problem as problem:
+        except Refusal as problem:
             return problem_response(problem, request_id)
         except DibsError as error:
             refused = problem_of(error, self.service.wording.refusal)
@@ -114,32 +114,32 @@ class BoardHttp:
             raise
         except Exception as error:
             _complain(f"request {request_id}: a fault of the server", error)
-            fault = Problem("internal", "this is a fault of the server: see its log")
+            fault = Refusal("internal", "this is a fault of the server: see its log")
             return problem_response(fault, request_id)
 
     async def _answer(self, request: web.BaseRequest, request_id: str) -> web.StreamResponse:
         raw, _, query = request.raw_path.partition("?")
         route, path = self.table.find(request.method, raw)
         if self.closing:
-            raise Problem("shutting_down", "the server ends", retry_after_ms=1000)
+            raise Refusal("shutting_down", "the server ends", retry_after_ms=1000)
         if route.kind == OPEN:
             return await self._open(route, request_id)
         digest, who = await self._principal(request)
         if who.role < route.role:
-            raise Problem(
+            raise Refusal(
                 "forbidden", f"this needs the role {route.role.word}, and {who.name} is not one"
             )
         agent = _agent(request)
         if route.method in ("GET", "DELETE"):
             pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=100)
-            call = Call(who, agent, path, read_query(pairs, route.query))
+            call = RouteCall(who, agent, path, read_query(pairs, route.query))
         else:
             if query:
-                raise Problem("invalid_query", "this request takes a body, and no query")
+                raise Refusal("invalid_query", "this request takes a body, and no query")
             body = await self._body(request)
             if key := request.headers.get("X-Request-Key"):
                 return await self._keyed(request, request_id, route, digest, key, body, who, path)
-            call = Call(who, agent, path, read_body(body, route.body))
+            call = RouteCall(who, agent, path, read_body(body, route.body))
         if route.kind == STREAM:
             return await self._stream(request, request_id, route, digest, call)
         status, data = await self._done(request, route, digest, call)
@@ -147,7 +147,7 @@ class BoardHttp:
         return response(data, request_id, status, kind)
 
     async def _done(
-        self, request: web.BaseRequest, route: Route, digest: str, call: Call, key: str = ""
+        self, request: web.BaseRequest, route: Route, digest: str, call: RouteCall, key: str = ""
     ) -> tuple[int, bytes]:
         """Do what a request asks for; a claim that its client cannot learn of is released."""
         attempt = partial(self._run, route, digest, call)
@@ -173,7 +173,7 @@ class BoardHttp:
             self.keys.drop(digest, key)
             self.service.verbs.post(partial(_undo, made))
 
-    async def _run(self, route: Route, digest: str, call: Call) -> Any:
+    async def _run(self, route: Route, digest: str, call: RouteCall) -> Any:
         """Do it once in its thread, where the token is looked up again."""
         run, service = route.run, self.service
         assert run is not None
@@ -212,7 +212,7 @@ class BoardHttp:
     ) -> web.StreamResponse:
         """The same with a key: the same request again gets the same answer."""
         if _match_id(key) is None:
-            raise Problem(
+            raise Refusal(
                 "invalid_header", "X-Request-Key must have 1 to 128 printable ASCII characters"
             )
         agent = _agent(request)
@@ -221,14 +221,14 @@ class BoardHttp:
         kept = self.keys.find(digest, key, fingerprint)
         self._unread.pop((digest, key), None)
         if kept is None:
-            call = Call(who, agent, path, read_body(body, route.body))
+            call = RouteCall(who, agent, path, read_body(body, route.body))
             kept = self.keys.begin(digest, key, fingerprint)
             try:
                 kept.set_result(await self._done(request, route, digest, call, key))
             except BaseException as error:
                 if kept.done():
                     raise
-                problem = error if isinstance(error, Problem) else None
+                problem = error if isinstance(error, Refusal) else None
                 if isinstance(error, DibsError):
                     problem = problem_of(error, self.service.wording.refusal)
                 if problem is None or problem.status >= 500:
@@ -261,7 +261,7 @@ class BoardHttp:
         if not request.can_read_body:
             return b""
         if length is not None and length > BODY_BYTES:
-            raise Problem("body_too_large", f"a body has at most {BODY_BYTES:,} bytes")
+            raise Refusal("body_too_large", f"a body has at most {BODY_BYTES:,} bytes")
         try:
             if request.content.is_eof():  # it is here already, so no timer is needed
                 return await request.read()
@@ -271,11 +271,11 @@ class BoardHttp:
                 async with self._large:
                     return await request.read()
         except web.HTTPRequestEntityTooLarge:
-            raise Problem("body_too_large", f"a body has at most {BODY_BYTES:,} bytes") from None
+            raise Refusal("body_too_large", f"a body has at most {BODY_BYTES:,} bytes") from None
         except TimeoutError:
-            raise Problem("timeout", "the body did not arrive in time") from None
+            raise Refusal("timeout", "the body did not arrive in time") from None
         except (web.RequestPayloadError, ValueError):
-            raise Problem("bad_request", "the body cannot be read") from None
+            raise Refusal("bad_request", "the body cannot be read") from None
 
     # What has no thread of its own
 
@@ -293,14 +293,14 @@ class BoardHttp:
         try:
             async with asyncio.timeout(2.0):
                 await service.verbs.run(service.try_storage)
-        except (DibsError, TimeoutError, Problem) as error:
+        except (DibsError, TimeoutError, Refusal) as error:
             why = str(error) or "the storage did not answer within 2 s"
             found = {"healthy": False, "storage": why}
             return response(encoded_answer(found), request_id, 503)
         return response(encoded_answer({"healthy": True, "storage": "ok"}), request_id)
 
     async def _stream(
-        self, request: web.BaseRequest, request_id: str, route: Route, digest: str, call: Call
+        self, request: web.BaseRequest, request_id: str, route: Route, digest: str, call: RouteCall
     ) -> web.StreamResponse:
         if route.path == "/v1/events":
             return await self._follow_log(request, request_id, digest, call)
@@ -309,7 +309,7 @@ class BoardHttp:
         return await self._watch_locks(request, request_id, digest, call)
 
     async def _follow_log(
-        self, request: web.BaseRequest, request_id: str, digest: str, call: Call
+        self, request: web.BaseRequest, request_id: str, digest: str, call: RouteCall
     ) -> web.StreamResponse:
         """The events of the log, after a cursor or a snapshot."""
         service, prefix = self.service, call.given["prefix"]
@@ -344,7 +344,7 @@ class BoardHttp:
         )
 
     async def _follow_board(
-        self, request: web.BaseRequest, request_id: str, digest: str, call: Call
+        self, request: web.BaseRequest, request_id: str, digest: str, call: RouteCall
     ) -> web.StreamResponse:
         """The reports of a watch of its own."""
         service = self.service
@@ -368,7 +368,7 @@ class BoardHttp:
             feed.end()
 
     async def _watch_locks(
-        self, request: web.BaseRequest, request_id: str, digest: str, call: Call
+        self, request: web.BaseRequest, request_id: str, digest: str, call: RouteCall
     ) -> web.StreamResponse:
         """One lock, or those with a prefix; the snapshot is in order with the events."""
         service, name = self.service, call.path.get("name")
@@ -441,7 +441,7 @@ class BoardHttp:
             if self.log.streams and n % 2 == 0:
                 self._poll_log()
             if n % 10 == 0:
-                with suppress(Problem):
+                with suppress(Refusal):
                     self._principals = await self.service.verbs.run(self._valid)
 
     def _poll_log(self) -> None:
@@ -462,8 +462,8 @@ class BoardHttp:
         self.waiting.close()
 
 
-def _unauthorized() -> Problem:
-    return Problem("unauthorized", "give a valid token: Authorization: Bearer TOKEN")
+def _unauthorized() -> Refusal:
+    return Refusal("unauthorized", "give a valid token: Authorization: Bearer TOKEN")
 
 
 def _agent(request: web.BaseRequest) -> str | None:
@@ -472,7 +472,7 @@ def _agent(request: web.BaseRequest) -> str | None:
     if agent is None:
         return None
     if not 1 <= len(agent) <= 128 or not agent.isprintable():
-        raise Problem("invalid_header", "X-Agent must have 1 to 128 printable characters")
+        raise Refusal("invalid_header", "X-Agent must have 1 to 128 printable characters")
     return agent
 
 
@@ -483,7 +483,7 @@ def _gone(request: web.BaseRequest) -> bool:
 
 
 def _undo(made: Made) -> None:
-    with suppress(DibsError, Problem):
+    with suppress(DibsError, Refusal):
         made.undo()
 
 

@@ -20,7 +20,7 @@ from dibs.model.sample import SECOND
 from dibs.model.task import FREE, HELD
 from dibs.serve.lease_terms import LeaseTerms, terms_of
 from dibs.serve.lock_names import LONG, SESSION, check_lock_name, id_of, is_name
-from dibs.serve.problems import Problem
+from dibs.serve.problems import Refusal
 
 if TYPE_CHECKING:
     from dibs.board import Board
@@ -43,7 +43,7 @@ _AGAIN = 0.5
 """Seconds until a lease that could not be reaped is tried again."""
 
 
-class Lease:
+class HeldLock:
     """A lock that is held, as far as this server knows."""
 
     __slots__ = (
@@ -92,7 +92,7 @@ class LockDesk:
         self.board = board
         self._heard = heard
         self._report = report
-        self.leases: dict[str, Lease] = {}
+        self.leases: dict[str, HeldLock] = {}
         """The locks that are held, by their ids."""
         self._ended: dict[str, int] = {}
         self._ends: list[tuple[float, str]] = []
@@ -130,7 +130,7 @@ class LockDesk:
             else:
                 break
         self._write_terms(claim, terms)
-        lease = Lease(claim.task, name, owner, metadata, terms)
+        lease = HeldLock(claim.task, name, owner, metadata, terms)
         lease.claim = claim
         lease.count_from(start, ttl)
         self._begin(lease)
@@ -177,13 +177,13 @@ class LockDesk:
         left = found.remaining - terms.delay
         if left <= 0 < found.remaining:
             return _free(name) | {"available_at": moment(found.remaining)}
-        lease = Lease(found.task, name, found.owner, found.metadata, terms)
+        lease = HeldLock(found.task, name, found.owner, found.metadata, terms)
         lease.count_from(time.monotonic() + left - found.ttl + terms.delay, found.ttl - terms.delay)
         return {"name": name, "status": "held", **_shown(lease)}
 
     # What the server itself does
 
-    def end(self, lease: Lease, verb: str) -> None:
+    def end(self, lease: HeldLock, verb: str) -> None:
         """A lease has ended; it is reported once."""
         found = self.leases.get(lease.task.id)
         if found is not None and found.task.fence <= lease.task.fence:
@@ -243,7 +243,7 @@ class LockDesk:
                 if holder is not None:
                     self._see(holder, entry.age or 0.0, quietly=True)
 
-    def tell(self, verb: str, lease: Lease) -> None:
+    def tell(self, verb: str, lease: HeldLock) -> None:
         """Report an event, if anyone listens."""
         if not self._heard():
             return
@@ -268,7 +268,7 @@ class LockDesk:
         old = self._terms(task)
         left = held.remaining - old.delay
         if left <= 0 < held.remaining:
-            raise Problem(
+            raise Refusal(
                 "delayed",
                 f"the lease of {name} expired, and its lock delay is not over",
                 {"available_at": moment(held.remaining)},
@@ -284,7 +284,7 @@ class LockDesk:
                 self._beat(lease, ttl, changed=True, metadata=changed)
             except Lost:
                 return None
-            except Problem:
+            except Refusal:
                 return None
             lease.metadata = metadata
             lease.asked += 1
@@ -299,7 +299,7 @@ class LockDesk:
             "metadata": held.metadata or None,
         }
 
-    def _own(self, who: Principal, agent: str | None, name: str, lease_id: str) -> Lease:
+    def _own(self, who: Principal, agent: str | None, name: str, lease_id: str) -> HeldLock:
         """The lease, if it is current and the caller's."""
         ident = id_of(check_lock_name(name))
         lease = self.leases.get(ident)
@@ -312,7 +312,7 @@ class LockDesk:
             raise self._not_current(None)
         return lease
 
-    def _attached(self, ident: str, name: str, lease_id: str) -> Lease | None:
+    def _attached(self, ident: str, name: str, lease_id: str) -> HeldLock | None:
         """A lease that was made elsewhere, or before this server began."""
         try:
             claim = self.board.attach(lease_id)
@@ -324,7 +324,7 @@ class LockDesk:
         if holder is None:
             return None
         terms = terms_of(holder.note)
-        lease = Lease(claim.task, name, holder.owner, holder.metadata, terms)
+        lease = HeldLock(claim.task, name, holder.owner, holder.metadata, terms)
         found = self.board.status(ident)
         if not found.held or found.task != claim.task:
             return None
@@ -337,12 +337,14 @@ class LockDesk:
             heappush(self._ends, (lease.until, ident))
         return lease
 
-    def _lease(self, task: Task, name: str, owner: str, metadata: str, terms: LeaseTerms) -> Lease:
+    def _lease(
+        self, task: Task, name: str, owner: str, metadata: str, terms: LeaseTerms
+    ) -> HeldLock:
         """The lease on a task that is held, known or not."""
         known = self.leases.get(task.id)
         if known is not None and known.task == task:
             return known
-        lease = Lease(task, name, owner, metadata, terms)
+        lease = HeldLock(task, name, owner, metadata, terms)
         self.leases[task.id] = lease
         return lease
 
@@ -364,7 +366,7 @@ class LockDesk:
                 claim.release("its terms could not be written")
             raise
 
-    def _claim_of(self, lease: Lease) -> Claim:
+    def _claim_of(self, lease: HeldLock) -> Claim:
         """The claim, which counts its lease from its own last beat, or else from the board's."""
         claim = lease.claim
         if claim is None or not claim.deadline or boottime() >= claim.deadline:
@@ -372,7 +374,7 @@ class LockDesk:
         return claim
 
     def _beat(
-        self, lease: Lease, ttl: float, *, changed: bool, metadata: str | None = None
+        self, lease: HeldLock, ttl: float, *, changed: bool, metadata: str | None = None
     ) -> None:
         start = time.monotonic()
         try:
@@ -384,19 +386,19 @@ class LockDesk:
         lease.count_from(start, ttl)
         heappush(self._ends, (lease.until, lease.task.id))
 
-    def _not_current(self, lease: Lease | None) -> Problem:
+    def _not_current(self, lease: HeldLock | None) -> Refusal:
         """The one refusal of whoever is not the holder."""
         if lease is not None:
             self.end(lease, "expired" if lease.left <= 0 else "released")
-        return Problem("lease_not_current", "this lease is not current: stop", retry_after_ms=None)
+        return Refusal("lease_not_current", "this lease is not current: stop", retry_after_ms=None)
 
     def _bad_name(self, ident: str, error: BadName) -> Exception:
         """Why the board refuses an id that is a valid name."""
         if any(task.kind == "task" for task in self.board.find(ident)):
-            return Problem("name_in_use", str(error))
+            return Refusal("name_in_use", str(error))
         return error
 
-    def _begin(self, lease: Lease) -> None:
+    def _begin(self, lease: HeldLock) -> None:
         known = self.leases.get(lease.task.id)
         if known is not None:
             self.end(known, "expired" if known.left <= 0 else "released")
@@ -421,7 +423,7 @@ class LockDesk:
                 self.tell("renewed", known)
             return
         name = task.id if LONG not in task.id else terms.name or task.id
-        lease = Lease(task, name, holder.owner, holder.metadata, terms)
+        lease = HeldLock(task, name, holder.owner, holder.metadata, terms)
         lease.count_from(time.monotonic() - age, holder.ttl - terms.delay)
         if quietly:
             self.leases[task.id] = lease
@@ -429,7 +431,7 @@ class LockDesk:
         else:
             self._begin(lease)
 
-    def _expire(self, lease: Lease) -> None:
+    def _expire(self, lease: HeldLock) -> None:
         """Report a lease that is over, and free its lock as soon as the board allows it."""
         again = time.monotonic() + _AGAIN
         try:
@@ -459,7 +461,7 @@ class LockDesk:
         heappush(self._ends, (again, lease.task.id))
 
 
-def _acquired(lease: Lease) -> Answer:
+def _acquired(lease: HeldLock) -> Answer:
     return {
         "status": "acquired",
         "name": lease.name,
@@ -471,7 +473,7 @@ def _acquired(lease: Lease) -> Answer:
     }
 
 
-def _shown(lease: Lease) -> Answer:
+def _shown(lease: HeldLock) -> Answer:
     """What everyone may see of a lease; its id is only the holder's."""
     return {
         "holder_id": lease.owner,

@@ -8,7 +8,7 @@ from hashlib import sha256
 
 from dibs.model.errors import short
 from dibs.model.names import ID_BYTES
-from dibs.serve.problems import Problem
+from dibs.serve.problems import Refusal
 
 NAME_BYTES = 256
 LONG = "~"
@@ -21,14 +21,14 @@ _HEAD = 40
 def check_lock_name(name: str) -> str:
     """The name, if it is valid: letters, digits and `-_./`, without an empty or `..` segment."""
     if _match_name(name) is None:
-        raise Problem(
+        raise Refusal(
             "invalid_lock_name",
             f"a name must have 1 to {NAME_BYTES} letters, digits and -_./, got {short(name)}",
         )
     if "/" in name or name == "..":
         segments = name.split("/")
         if "" in segments or ".." in segments:
-            raise Problem(
+            raise Refusal(
                 "invalid_lock_name", f"a name has no empty segment and no .., got {short(name)}"
             )
     return name

@@ -10,8 +10,8 @@ from dibs.serve.bodies import FLAG, TEXT, WHOLE, Field
 from dibs.serve.lease_terms import LeaseTerms
 from dibs.serve.lock_desk import Answer, listed
 from dibs.serve.lock_names import check_lock_name, id_of
-from dibs.serve.problems import Problem
-from dibs.serve.route_table import READ, STREAM, WAIT, Call, Made, route
+from dibs.serve.problems import Refusal
+from dibs.serve.route_table import READ, STREAM, WAIT, Made, RouteCall, route
 from dibs.serve.tokens import Role
 
 if TYPE_CHECKING:
@@ -63,11 +63,11 @@ _SESSION_TTL = Field(
 )
 
 
-def _acquire(service: Service, call: Call) -> Answer | Made:
+def _acquire(service: Service, call: RouteCall) -> Answer | Made:
     given, name = call.given, _covered(call)
     session = given["session_id"] or ""
     if given["ephemeral"] and not session:
-        raise Problem("missing_field", "ephemeral needs session_id", {"field": "session_id"})
+        raise Refusal("missing_field", "ephemeral needs session_id", {"field": "session_id"})
     if session:
         service.sessions.find(call.who, session)
     terms = LeaseTerms(given["lock_delay_seconds"], session, given["ephemeral"])
@@ -85,20 +85,20 @@ def _acquire(service: Service, call: Call) -> Answer | Made:
     return Made(found, partial(service.desk.take_back, id_of(name), found["lease_id"]))
 
 
-def _renew(service: Service, call: Call) -> Answer:
+def _renew(service: Service, call: RouteCall) -> Answer:
     lease, ttl = call.given["lease_id"], call.given["ttl_seconds"]
     return service.desk.renew(call.who, call.agent, _covered(call), lease, ttl)
 
 
-def _release(service: Service, call: Call) -> Answer:
+def _release(service: Service, call: RouteCall) -> Answer:
     return service.desk.release(call.who, call.agent, _covered(call), call.given["lease_id"])
 
 
-def _status(service: Service, call: Call) -> Answer:
+def _status(service: Service, call: RouteCall) -> Answer:
     return service.desk.status(_covered(call))
 
 
-def _list(service: Service, call: Call) -> Answer:
+def _list(service: Service, call: RouteCall) -> Answer:
     prefix = call.given["prefix"]
     board = service.reads
     rows = board.entries(board.snapshot(ended=False), {"held", "stale"})
@@ -106,27 +106,27 @@ def _list(service: Service, call: Call) -> Answer:
     return {"locks": found, "total": len(found), "prefix": prefix or None}
 
 
-def _begin(service: Service, call: Call) -> Answer:
+def _begin(service: Service, call: RouteCall) -> Answer:
     return service.sessions.begin(call.who, call.agent, call.given["ttl_seconds"])
 
 
-def _keep(service: Service, call: Call) -> Answer:
+def _keep(service: Service, call: RouteCall) -> Answer:
     return service.sessions.keep(call.who, call.path["id"])
 
 
-def _show(service: Service, call: Call) -> Answer:
+def _show(service: Service, call: RouteCall) -> Answer:
     return service.sessions.show(call.who, call.path["id"])
 
 
-def _finish(service: Service, call: Call) -> None:
+def _finish(service: Service, call: RouteCall) -> None:
     service.sessions.finish(call.who, call.path["id"])
 
 
-def _covered(call: Call) -> str:
+def _covered(call: RouteCall) -> str:
     """The name of the lock, if it is valid and the token's prefix covers it."""
     name = check_lock_name(call.path["name"])
     if not call.who.covers(name):
-        raise Problem("forbidden", f"the token is only for names that begin with {call.who.prefix}")
+        raise Refusal("forbidden", f"the token is only for names that begin with {call.who.prefix}")
     return name
 
 

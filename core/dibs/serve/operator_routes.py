@@ -14,8 +14,8 @@ from dibs.model.errors import BadName, Changed, DibsError, Uncertain
 from dibs.model.events import LEDGER, NOTHING_MOVED, ON_BOARD
 from dibs.model.rates import TOTALS
 from dibs.serve.bodies import FLAG, NAMES, NUMBER, TEXT, WHOLE, Field
-from dibs.serve.problems import Problem, code_of
-from dibs.serve.route_table import READ, STREAM, Call, route
+from dibs.serve.problems import Refusal, code_of
+from dibs.serve.route_table import READ, STREAM, RouteCall, route
 from dibs.serve.task_routes import Answer, covered, exact_name, named_task, whole
 from dibs.serve.tokens import Role
 from dibs.serve.values import plain, task_fields
@@ -38,7 +38,7 @@ _CODES = ("changed", "exists", "not_exact", "unknown_id", "invalid_field")
 _HOST = Field(TEXT, "only workers on this host, or a pattern", 0, 255, default="")
 
 
-def _by(call: Call) -> str:
+def _by(call: RouteCall) -> str:
     """Who acts, for the log."""
     return call.who.owner(call.agent)
 
@@ -47,46 +47,46 @@ def _did(status: str, task: Task) -> Answer:
     return {"status": status, "task": task_fields(task)}
 
 
-def _force_release(service: Service, call: Call) -> Answer:
+def _force_release(service: Service, call: RouteCall) -> Answer:
     name = exact_name(call, call.path["name"])
     task = service.board.force_release(name, call.given["reason"], by=_by(call))
     return _did("released", task)
 
 
-def _requeue(service: Service, call: Call) -> Answer:
+def _requeue(service: Service, call: RouteCall) -> Answer:
     name, given = exact_name(call, call.path["name"]), call.given
     keep = given["keep_attempts"]
     task = service.board.requeue(name, given["reason"], by=_by(call), keep_attempts=keep)
     return _did("requeued", task)
 
 
-def _park(service: Service, call: Call) -> Answer:
+def _park(service: Service, call: RouteCall) -> Answer:
     name = exact_name(call, call.path["name"])
     return _did("parked", service.board.park(name, call.given["reason"], by=_by(call)))
 
 
-def _answer(service: Service, call: Call) -> Answer:
+def _answer(service: Service, call: RouteCall) -> Answer:
     name = exact_name(call, call.path["name"])
     return _did("answered", service.board.answer(name, call.given["text"], by=_by(call)))
 
 
-def _prioritize(service: Service, call: Call) -> Answer:
+def _prioritize(service: Service, call: RouteCall) -> Answer:
     name = exact_name(call, call.path["name"])
     return _did("prioritized", service.board.prioritize(name, call.given["priority"], by=_by(call)))
 
 
-def _reap_one(service: Service, call: Call) -> Answer:
+def _reap_one(service: Service, call: RouteCall) -> Answer:
     name, given = exact_name(call, call.path["name"]), call.given
     task = service.board.reap_claim(name, given["reason"], by=_by(call), asked=given["asked"])
     return _did("reaped", task)
 
 
-def _requeueable(service: Service, call: Call) -> Answer:
+def _requeueable(service: Service, call: RouteCall) -> Answer:
     name = exact_name(call, call.path["name"])
     return _did("requeueable", service.board.requeueable(name))
 
 
-def _undo(service: Service, call: Call) -> Answer:
+def _undo(service: Service, call: RouteCall) -> Answer:
     """Undo the act that renamed `before` to this name, if it is the last."""
     board, before = service.board, call.given["before"]
     name = call.path["name"]
@@ -98,7 +98,7 @@ def _undo(service: Service, call: Call) -> Answer:
     return {"status": "undone", "task": None if undone is None else task_fields(undone)}
 
 
-def _undo_pause(service: Service, call: Call) -> Answer:
+def _undo_pause(service: Service, call: RouteCall) -> Answer:
     """Undo the last act on the board itself: the begin or the end of a pause."""
     whole(call)
     event = service.board.undoable(None)
@@ -109,7 +109,7 @@ def _undo_pause(service: Service, call: Call) -> Answer:
     return {"status": "undone", "task": None}
 
 
-def _undo_steps(service: Service, call: Call) -> Answer:
+def _undo_steps(service: Service, call: RouteCall) -> Answer:
     """The acts that can be undone, newest first, each with why it cannot."""
     ident, board = call.given["id"], service.reads
     if ident is None:
@@ -128,7 +128,7 @@ def _undo_step(board: Board, event: Event) -> Answer:
 # Many at once
 
 
-_ACTS: dict[str, Callable[[Board, Call, str], Task]] = {
+_ACTS: dict[str, Callable[[Board, RouteCall, str], Task]] = {
     "requeue": lambda board, call, name: board.requeue(
         name,
         call.given["reason"],
@@ -145,14 +145,14 @@ _ACTS: dict[str, Callable[[Board, Call, str], Task]] = {
 """The acts that can be done on many names."""
 
 
-def _priority(call: Call) -> int:
+def _priority(call: RouteCall) -> int:
     priority = call.given["priority"]
     if priority is None:
-        raise Problem("missing_field", "prioritize needs priority", {"field": "priority"})
+        raise Refusal("missing_field", "prioritize needs priority", {"field": "priority"})
     return int(priority)
 
 
-def _plan(service: Service, call: Call) -> Answer:
+def _plan(service: Service, call: RouteCall) -> Answer:
     """What an act on these names would find; nothing is changed."""
     board, given = service.reads, call.given
     rows = []
@@ -171,11 +171,11 @@ def _plan(service: Service, call: Call) -> Answer:
     return {"act": given["act"], "plan": rows, "counts": dict(counts)}
 
 
-def _act(service: Service, call: Call) -> Answer:
+def _act(service: Service, call: RouteCall) -> Answer:
     """Act on each of these names; one outcome for each, and a line in the log for all."""
     board, act = service.board, call.given["act"]
     if act in ("park", "force-release") and not call.given["reason"].strip():
-        raise Problem("missing_field", f"{act} needs a reason", {"field": "reason"})
+        raise Refusal("missing_field", f"{act} needs a reason", {"field": "reason"})
     if act == "prioritize":
         _priority(call)
     rows = []
@@ -192,7 +192,7 @@ def _act(service: Service, call: Call) -> Answer:
     return {"act": act, "ledger": rows, "counts": dict(counts)}
 
 
-def _outcome(service: Service, call: Call, name: str) -> Answer:
+def _outcome(service: Service, call: RouteCall, name: str) -> Answer:
     try:
         task = _ACTS[call.given["act"]](service.board, call, name)
     except DibsError as error:
@@ -204,7 +204,7 @@ def _outcome(service: Service, call: Call, name: str) -> Answer:
     return {"name": name, "status": "done", "task": task_fields(task)}
 
 
-def _resolve(service: Service, call: Call) -> Answer:
+def _resolve(service: Service, call: RouteCall) -> Answer:
     """The exact name that each line of a list means."""
     whole(call)
     return {"lines": [plain(line) for line in service.reads.resolve(call.given["text"])]}
@@ -213,7 +213,7 @@ def _resolve(service: Service, call: Call) -> Answer:
 # Pauses
 
 
-def _pause(service: Service, call: Call) -> Answer:
+def _pause(service: Service, call: RouteCall) -> Answer:
     whole(call)
     given = call.given
     pause, holders = service.board.pause_claims(
@@ -226,31 +226,31 @@ def _pause(service: Service, call: Call) -> Answer:
     return {"pause": plain(pause), "holders": [task_fields(task) for task in holders]}
 
 
-def _resume(service: Service, call: Call) -> Answer:
+def _resume(service: Service, call: RouteCall) -> Answer:
     whole(call)
     ended = service.board.resume_claims(call.given["names"], by=_by(call))
     return {"ended": [plain(pause) for pause in ended]}
 
 
-def _pauses(service: Service, call: Call) -> Answer:
+def _pauses(service: Service, call: RouteCall) -> Answer:
     return {"pauses": [plain(pause) for pause in service.board.pauses()]}
 
 
 # Upkeep
 
 
-def _reap(service: Service, call: Call) -> Answer:
+def _reap(service: Service, call: RouteCall) -> Answer:
     whole(call)
     return {"reaped": plain(service.board.reap())}
 
 
-def _check(service: Service, call: Call) -> Answer:
+def _check(service: Service, call: RouteCall) -> Answer:
     whole(call)
     _require(service, "check")
     return {"findings": [_finding(one) for one in service.reads.check()]}
 
 
-def _repair(service: Service, call: Call) -> Answer:
+def _repair(service: Service, call: RouteCall) -> Answer:
     whole(call)
     _require(service, "check")
     repaired: list[Answer] = []
@@ -260,7 +260,7 @@ def _repair(service: Service, call: Call) -> Answer:
 
 def _require(service: Service, capability: str) -> None:
     if capability not in service.reads.capabilities:
-        raise Problem("unsupported", f"this kind of board does not support {capability}")
+        raise Refusal("unsupported", f"this kind of board does not support {capability}")
 
 
 def _finding(finding: Any) -> Answer:
@@ -270,12 +270,12 @@ def _finding(finding: Any) -> Answer:
     }
 
 
-def _purge(service: Service, call: Call) -> Answer:
+def _purge(service: Service, call: RouteCall) -> Answer:
     whole(call)
     return {"purged": service.reads.purge(call.given["older_than"])}
 
 
-def _forget(service: Service, call: Call) -> Answer:
+def _forget(service: Service, call: RouteCall) -> Answer:
     idents = [covered(call, ident) for ident in call.given["ids"]]
     rows = []
     for ident, error in service.reads.forget_each(idents):
@@ -289,7 +289,7 @@ def _forget(service: Service, call: Call) -> Answer:
 # The board as a whole
 
 
-def _board(service: Service, call: Call) -> Answer:
+def _board(service: Service, call: RouteCall) -> Answer:
     board = service.board
     return {
         "label": service.location.label,
@@ -299,46 +299,46 @@ def _board(service: Service, call: Call) -> Answer:
     }
 
 
-def _snapshot(service: Service, call: Call) -> Answer:
+def _snapshot(service: Service, call: RouteCall) -> Answer:
     """The complete board, as `Board.snapshot`."""
     whole(call)
     return {"snapshot": plain(service.reads.snapshot(ended=call.given["ended"]))}
 
 
-def _counts(service: Service, call: Call) -> Answer:
+def _counts(service: Service, call: RouteCall) -> Answer:
     """The numbers of what a snapshot without `ended` leaves out."""
     whole(call)
     return {"counts": service.reads.count_apart()}
 
 
-def _entries(service: Service, call: Call) -> Answer:
+def _entries(service: Service, call: RouteCall) -> Answer:
     """The rows of exact names, as `Board.entries_of`."""
     tasks = [named_task(call._replace(path={"name": name})) for name in call.given["names"]]
     return {"entries": [plain(row) for row in service.reads.entries_of(tasks)]}
 
 
-def _claims_with(service: Service, call: Call) -> Answer:
+def _claims_with(service: Service, call: RouteCall) -> Answer:
     rows = service.reads.claims_with(call.given["key"], call.given["value"])
     return {"entries": [plain(row) for row in rows if call.who.covers(row.id)]}
 
 
-def _waiters(service: Service, call: Call) -> Answer:
+def _waiters(service: Service, call: RouteCall) -> Answer:
     return {"waiters": [plain(one) for one in service.reads.waiters()]}
 
 
-def _rates(service: Service, call: Call) -> Answer:
+def _rates(service: Service, call: RouteCall) -> Answer:
     whole(call)
     found = service.reads.log.rates(call.given["since"], owners=call.given["owners"])
     return {"rates": plain(found)}
 
 
-def _totals(service: Service, call: Call) -> Answer:
+def _totals(service: Service, call: RouteCall) -> Answer:
     whole(call)
     log = service.reads.log
     return {"totals": log.totals(), "omitted": log.omitted(), "end": plain(log.end())}
 
 
-def _note(service: Service, call: Call) -> Answer:
+def _note(service: Service, call: RouteCall) -> Answer:
     whole(call)
     verb = call.given["verb"]
     if verb in _KNOWN or (verb == LEDGER and call.who.role < Role.OPERATOR):

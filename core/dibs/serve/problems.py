@@ -109,7 +109,7 @@ _OF_ERRORS: tuple[tuple[type[DibsError], str], ...] = (
 """The code of each error of a board; a subclass comes before its base."""
 
 
-class Problem(Exception):
+class Refusal(Exception):
     """A request that is refused, with its code."""
 
     def __init__(
@@ -144,7 +144,7 @@ def code_of(error: DibsError) -> str:
     return next((code for kind, code in _OF_ERRORS if isinstance(error, kind)), "internal")
 
 
-def problem_of(error: DibsError, fields: Callable[[DibsError], Mapping[str, object]]) -> Problem:
+def problem_of(error: DibsError, fields: Callable[[DibsError], Mapping[str, object]]) -> Refusal:
     """An error of the board as a refusal; `fields` are its details."""
     code = code_of(error)
     details = {k: v for k, v in fields(error).items() if k not in ("status", "error")}
@@ -153,4 +153,4 @@ def problem_of(error: DibsError, fields: Callable[[DibsError], Mapping[str, obje
         retry = round(error.retry * 1000)
     elif CODES[code].status == 503 or code == "paused":
         retry = 1000
-    return Problem(code, str(error), details, retry)
+    return Refusal(code, str(error), details, retry)

@@ -6,7 +6,7 @@ import asyncio
 from collections import OrderedDict
 from typing import NamedTuple
 
-from dibs.serve.problems import Problem
+from dibs.serve.problems import Refusal
 
 KEPT = 10_000
 SECONDS = 600.0
@@ -37,7 +37,7 @@ class RequestKeys:
         if kept is None:
             return None
         if kept.fingerprint != fingerprint:
-            raise Problem("request_key_reused", "another request had this X-Request-Key")
+            raise Refusal("request_key_reused", "another request had this X-Request-Key")
         return kept.future
 
     def begin(self, token: str, key: str, fingerprint: bytes) -> asyncio.Future[Sent]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from dibs.serve.bodies import Fields
-from dibs.serve.problems import Problem
+from dibs.serve.problems import Refusal
 from dibs.serve.tokens import Role
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _is_encoded = re.compile(r"(?:[^%]|%[0-9A-Fa-f]{2})*").fullmatch
 NONE: Mapping[str, Any] = MappingProxyType({})
 
 
-class Call(NamedTuple):
+class RouteCall(NamedTuple):
     """One request: who asks, and what was given, all of it checked."""
 
     who: Principal
@@ -52,7 +52,7 @@ class Route(NamedTuple):
     role: Role
     """The least role that may send it."""
     text: str
-    run: Callable[[Any, Call], Any] | None = None
+    run: Callable[[Any, RouteCall], Any] | None = None
     """Does it; a stream and what is open have their own code."""
     body: Fields = NONE
     query: Fields = NONE
@@ -70,7 +70,11 @@ class Route(NamedTuple):
 
 
 def route(
-    line: str, role: Role, text: str, run: Callable[[Any, Call], Any] | None = None, **more: Any
+    line: str,
+    role: Role,
+    text: str,
+    run: Callable[[Any, RouteCall], Any] | None = None,
+    **more: Any,
 ) -> Route:
     """A route from a line such as `POST /locks/{name}/acquire`."""
     method, _, path = line.partition(" ")
@@ -105,7 +109,7 @@ class RouteTable:
         segments = raw[1:].split("/")
         wrong = "%" in raw and _is_encoded(raw) is None
         if len(raw) > PATH_BYTES or raw[:1] != "/" or wrong:
-            raise Problem("invalid_path", f"a path must have at most {PATH_BYTES} valid bytes")
+            raise Refusal("invalid_path", f"a path must have at most {PATH_BYTES} valid bytes")
         methods = self._by_shape.get(tuple(segments)) or self._with_parts(segments)
         parts = segments
         if methods is None and len(segments) > 1:
@@ -115,12 +119,12 @@ class RouteTable:
                 end = len(segments) - bool(last and len(segments) > 2)
                 parts = [segments[0], "/".join(segments[1:end])]
         if methods is None:
-            raise Problem("not_found", "there is nothing at this path: see /v1/openapi.json")
+            raise Refusal("not_found", "there is nothing at this path: see /v1/openapi.json")
         found = methods.get("GET" if method == "HEAD" else method)
         if found is None:
             allowed = ", ".join(sorted(methods))
             message = f"this path takes {allowed}"
-            raise Problem("method_not_allowed", message, {"allow": sorted(methods)})
+            raise Refusal("method_not_allowed", message, {"allow": sorted(methods)})
         return found, {name: _part(name, parts[at]) for at, name in self._at[found.path]}
 
     def _with_parts(self, segments: list[str]) -> dict[str, Route] | None:
@@ -138,5 +142,5 @@ def _part(name: str, segment: str) -> str:
     if "%" in segment:
         found = unquote_to_bytes(segment).decode("utf-8", "surrogateescape")
     if name != "name" and (not found or "\0" in found):
-        raise Problem("invalid_path", f"the {name} in the path is empty, or has a NUL")
+        raise Refusal("invalid_path", f"the {name} in the path is empty, or has a NUL")
     return found

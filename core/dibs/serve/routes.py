@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dibs.serve.lock_routes import LOCK_ROUTES
 from dibs.serve.operator_routes import OPERATOR_ROUTES
-from dibs.serve.route_table import OPEN, READ, Call, route
+from dibs.serve.route_table import OPEN, READ, RouteCall, route
 from dibs.serve.task_routes import TASK_ROUTES
 from dibs.serve.tokens import Role
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from dibs.serve.service import Service
 
 
-def _status(service: Service, call: Call) -> dict[str, object]:
+def _status(service: Service, call: RouteCall) -> dict[str, object]:
     return service.status(call.who)
 
 
-def _metrics(service: Service, call: Call) -> str:
+def _metrics(service: Service, call: RouteCall) -> str:
     return service.wording.metrics(service.reads)
 
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from dibs.host import boottime
 from dibs.model.errors import BadName, DibsError, Held, Lost, NotExact
 from dibs.serve.lease_terms import LeaseTerms
-from dibs.serve.lock_desk import Answer, Lease, LockDesk, moment
+from dibs.serve.lock_desk import Answer, HeldLock, LockDesk, moment
 from dibs.serve.lock_names import SESSION
-from dibs.serve.problems import Problem
+from dibs.serve.problems import Refusal
 
 if TYPE_CHECKING:
     from dibs.protocols import Claim
@@ -30,7 +30,7 @@ class Sessions:
     def __init__(self, desk: LockDesk) -> None:
         self._desk = desk
         self._board = desk.board
-        self._live: dict[str, Lease] = {}
+        self._live: dict[str, HeldLock] = {}
         """The sessions that this server knows, by their ids."""
 
     def begin(self, who: Principal, agent: str | None, ttl: int) -> Answer:
@@ -46,7 +46,7 @@ class Sessions:
                 lease = self._known(claim, who.owner(agent))
                 lease.count_from(start, ttl)
                 return self._fields(lease) | {"keepalive_interval_secs": max(1, ttl // 2)}
-        raise Problem("busy", f"there are {_SESSIONS:,} sessions", retry_after_ms=10_000)
+        raise Refusal("busy", f"there are {_SESSIONS:,} sessions", retry_after_ms=10_000)
 
     def keep(self, who: Principal, session: str) -> Answer:
         """The session lives on for its ttl."""
@@ -74,7 +74,7 @@ class Sessions:
             self._claim(lease).release()
         self._end(session)
 
-    def find(self, who: Principal, session: str) -> Lease:
+    def find(self, who: Principal, session: str) -> HeldLock:
         """The session with that id, if it lives and is the caller's."""
         lease = self._live.get(session) or self._attached(session)
         if lease is None or not who.owns(lease.owner):
@@ -101,7 +101,7 @@ class Sessions:
             if self._attached(session) is None:
                 self._end(session)
 
-    def _renewed(self, lease: Lease) -> bool:
+    def _renewed(self, lease: HeldLock) -> bool:
         """Whether another server has heard its keepalive."""
         found = self._board.status(lease.task.id)
         if found.task != lease.task or found.remaining <= 0:
@@ -109,7 +109,7 @@ class Sessions:
         lease.count_from(time.monotonic() + found.remaining - lease.ttl, lease.ttl)
         return True
 
-    def _attached(self, session: str) -> Lease | None:
+    def _attached(self, session: str) -> HeldLock | None:
         """A session that another server began, or this one before it was started again."""
         try:
             claim = self._board.attach(session)
@@ -124,12 +124,12 @@ class Sessions:
         lease.count_from(time.monotonic() + found.remaining - found.ttl, found.ttl)
         return lease
 
-    def _known(self, claim: Claim, owner: str) -> Lease:
-        lease = self._live[claim.name] = Lease(claim.task, "", owner, "", LeaseTerms())
+    def _known(self, claim: Claim, owner: str) -> HeldLock:
+        lease = self._live[claim.name] = HeldLock(claim.task, "", owner, "", LeaseTerms())
         lease.claim = claim
         return lease
 
-    def _claim(self, lease: Lease) -> Claim:
+    def _claim(self, lease: HeldLock) -> Claim:
         claim = lease.claim
         if claim is None or not claim.deadline or boottime() >= claim.deadline:
             claim = lease.claim = self._board.attach(lease.id)
@@ -139,9 +139,9 @@ class Sessions:
         self._live.pop(session, None)
         self._desk.release_all(session)
 
-    def _fields(self, lease: Lease) -> Answer:
+    def _fields(self, lease: HeldLock) -> Answer:
         return {"session_id": lease.id, "expires_at": moment(lease.left)}
 
 
-def _unknown() -> Problem:
-    return Problem("session_not_found", "there is no such session, or it has ended")
+def _unknown() -> Refusal:
+    return Refusal("session_not_found", "there is no such session, or it has ended")

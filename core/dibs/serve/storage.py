@@ -13,7 +13,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
-from dibs.serve.problems import Problem
+from dibs.serve.problems import Refusal
 
 Found = TypeVar("Found")
 BATCH = 32
@@ -41,7 +41,7 @@ class StorageThread:
     async def run(self, call: Callable[[], Found]) -> Found:
         """What a call returns, or raises."""
         if self._jobs.qsize() >= MOST:
-            raise Problem("busy", "too many requests wait for the board", retry_after_ms=1000)
+            raise Refusal("busy", "too many requests wait for the board", retry_after_ms=1000)
         future: asyncio.Future[Found] = self._loop.create_future()
 
         def ended(found: Any, error: BaseException | None) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 from dibs.model.errors import DibsError
-from dibs.serve.problems import Problem
+from dibs.serve.problems import Refusal
 
 if TYPE_CHECKING:
     from dibs.serve.board_streams import DeltaFeed
@@ -130,7 +130,7 @@ class Hub:
             if rest := await stream.take():
                 async with asyncio.timeout(1):
                     await response.write(rest)
-        except (ConnectionError, TimeoutError, Problem, DibsError):
+        except (ConnectionError, TimeoutError, Refusal, DibsError):
             if request.transport is not None:
                 request.transport.abort()  # what is buffered would wait for a slow reader
         finally:

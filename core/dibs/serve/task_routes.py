@@ -14,8 +14,8 @@ from dibs.model.filters import parse, states, uses
 from dibs.model.reasons import last_reasons
 from dibs.model.task import AVAILABLE, DONE, FAILED, FREE, STATES
 from dibs.serve.bodies import BYTES, FLAG, NAMES, NUMBER, TABLE, TEXT, WHOLE, Field
-from dibs.serve.problems import Problem
-from dibs.serve.route_table import READ, WAIT, Call, Made, route
+from dibs.serve.problems import Refusal
+from dibs.serve.route_table import READ, WAIT, Made, RouteCall, route
 from dibs.serve.tokens import Role
 from dibs.serve.values import bytes_of, content, cursor_of, plain, process_of, task_fields
 
@@ -75,20 +75,20 @@ _CLAIM_CODES = ("lost", "not_exact", "invalid_field")
 # Helpers
 
 
-def covered(call: Call, ident: str) -> str:
+def covered(call: RouteCall, ident: str) -> str:
     """The id, if the token's prefix covers it."""
     if not call.who.covers(ident):
-        raise Problem("forbidden", f"the token is only for ids that begin with {call.who.prefix}")
+        raise Refusal("forbidden", f"the token is only for ids that begin with {call.who.prefix}")
     return ident
 
 
-def whole(call: Call) -> None:
+def whole(call: RouteCall) -> None:
     """Refuse a token with a prefix where the whole board is concerned."""
     if call.who.prefix:
-        raise Problem("forbidden", f"this is for the whole board, not only {call.who.prefix}")
+        raise Refusal("forbidden", f"this is for the whole board, not only {call.who.prefix}")
 
 
-def exact_name(call: Call, name: str) -> str:
+def exact_name(call: RouteCall, name: str) -> str:
     """The exact name, if the token's prefix covers its id."""
     for candidate in names.exact(name.partition("/")[0] if _has_rename(name) else name):
         task = names.read_any(candidate)
@@ -103,7 +103,7 @@ def _has_rename(name: str) -> bool:
     return bool(slash) and head not in (DONE, FAILED, ".dibs")
 
 
-def owner_of(call: Call) -> str:
+def owner_of(call: RouteCall) -> str:
     """The owner of a claim; only an operator's token may give any name."""
     given = call.given.get("owner")
     if given is not None and call.who.role >= Role.OPERATOR:
@@ -111,15 +111,15 @@ def owner_of(call: Call) -> str:
     return call.who.owner(given if given is not None else call.agent)
 
 
-def own_claim(service: Service, call: Call) -> Claim:
+def own_claim(service: Service, call: RouteCall) -> Claim:
     """The claim of that exact name; a worker's token must have made it."""
     claim = service.board.attach(exact_name(call, call.path["name"]))
     if call.who.role < Role.OPERATOR and not _is_own(call, claim):
-        raise Problem("forbidden", f"this claim was not made with the token of {call.who.name}")
+        raise Refusal("forbidden", f"this claim was not made with the token of {call.who.name}")
     return claim
 
 
-def _is_own(call: Call, claim: Claim) -> bool:
+def _is_own(call: RouteCall, claim: Claim) -> bool:
     """Whether a claim was made with this token; one that has ended has only its exact name left."""
     record, folded = claim.record, names.fold_owner(call.who.name)
     if record.host:
@@ -167,7 +167,7 @@ def _became(status: str, task: Task) -> Answer:
 # Producers
 
 
-def _add(service: Service, call: Call) -> Answer:
+def _add(service: Service, call: RouteCall) -> Answer:
     given = call.given
     payload = bytes_of(given, "payload") or b""
     task = service.board.add(
@@ -180,14 +180,14 @@ def _add(service: Service, call: Call) -> Answer:
     return _became("added", task)
 
 
-def _room(service: Service, call: Call) -> Answer:
+def _room(service: Service, call: RouteCall) -> Answer:
     return {"room": service.board.room(call.given["most"], call.given["seconds"])}
 
 
 # Workers
 
 
-def _claim(service: Service, call: Call) -> Answer | Made:
+def _claim(service: Service, call: RouteCall) -> Answer | Made:
     given, board = call.given, service.board_for(call.given["host"])
     if (mine := _made_before(service, call)) is not None:
         return mine
@@ -206,7 +206,7 @@ def _claim(service: Service, call: Call) -> Answer | Made:
     return {"status": "empty"} if claim is None else _made(claim, "claimed")
 
 
-def _made_before(service: Service, call: Call) -> Answer | None:
+def _made_before(service: Service, call: RouteCall) -> Answer | None:
     """The claim that an earlier request with the same nonce made, if its answer was lost."""
     nonce = call.given["nonce"]
     if not nonce or not call.given["again"]:
@@ -219,7 +219,7 @@ def _made_before(service: Service, call: Call) -> Answer | None:
     return None
 
 
-def _claim_below(board: Board, call: Call, terms: dict[str, Any]) -> Claim | None:
+def _claim_below(board: Board, call: RouteCall, terms: dict[str, Any]) -> Claim | None:
     """The next task that a token with a prefix may have."""
     snapshot = board.snapshot(ended=False)
     tasks = [t for t in snapshot.tasks.values() if t.state == AVAILABLE and call.who.covers(t.id)]
@@ -234,13 +234,13 @@ def _claim_below(board: Board, call: Call, terms: dict[str, Any]) -> Claim | Non
     return None
 
 
-def _resume(service: Service, call: Call) -> Made:
+def _resume(service: Service, call: RouteCall) -> Made:
     given = call.given
     if given["name"]:
         exact_name(call, given["name"])
         old = service.board.attach(given["name"])
         if call.who.role < Role.OPERATOR and not _is_own(call, old):
-            raise Problem("forbidden", "this claim was not made with this token")
+            raise Refusal("forbidden", "this claim was not made with this token")
     owner = None if given["name"] and given["owner"] is None else owner_of(call)
     claim = service.board_for(given["host"]).resume(
         covered(call, given["id"]) if given["id"] else "",
@@ -254,7 +254,7 @@ def _resume(service: Service, call: Call) -> Made:
     return _made(claim, "resumed")
 
 
-def _acquire(service: Service, call: Call) -> Answer | Made:
+def _acquire(service: Service, call: RouteCall) -> Answer | Made:
     given = call.given
     lease = given["lease"]
     if not lease and (mine := _made_before(service, call)) is not None:
@@ -263,7 +263,7 @@ def _acquire(service: Service, call: Call) -> Answer | Made:
         exact_name(call, lease)
         old = service.board.attach(lease)
         if call.who.role < Role.OPERATOR and not _is_own(call, old):
-            raise Problem("forbidden", "this lease was not made with this token")
+            raise Refusal("forbidden", "this lease was not made with this token")
     owner = None if lease and given["owner"] is None else owner_of(call)
     claim = service.board_for(given["host"]).acquire(
         covered(call, given["id"]),
@@ -279,11 +279,11 @@ def _acquire(service: Service, call: Call) -> Answer | Made:
     return made.answer if lease else made
 
 
-def _lock(service: Service, call: Call) -> Answer:
+def _lock(service: Service, call: RouteCall) -> Answer:
     return {"lock": plain(service.board.status(covered(call, call.path["id"])))}
 
 
-def _attach(service: Service, call: Call) -> Answer:
+def _attach(service: Service, call: RouteCall) -> Answer:
     claim = service.board.attach(exact_name(call, call.path["name"]))
     holder = service.board.holder(claim.task)
     if holder is None:
@@ -296,7 +296,7 @@ def _attach(service: Service, call: Call) -> Answer:
     return found
 
 
-def _beat(service: Service, call: Call) -> Answer:
+def _beat(service: Service, call: RouteCall) -> Answer:
     claim, given = own_claim(service, call), call.given
     claim.beat(ttl=given["ttl"], metadata=given["metadata"], note=given["note"])
     return {
@@ -307,36 +307,36 @@ def _beat(service: Service, call: Call) -> Answer:
     }
 
 
-def _note(service: Service, call: Call) -> Answer:
+def _note(service: Service, call: RouteCall) -> Answer:
     own_claim(service, call).note(call.given["text"])
     return {"status": "noted"}
 
 
-def _verify(service: Service, call: Call) -> Answer:
+def _verify(service: Service, call: RouteCall) -> Answer:
     own_claim(service, call).verify()
     return {"status": "yours"}
 
 
-def _done(service: Service, call: Call) -> Answer:
+def _done(service: Service, call: RouteCall) -> Answer:
     result = bytes_of(call.given, "result")
     return _became("done", own_claim(service, call).done(result))
 
 
-def _fail(service: Service, call: Call) -> Answer:
+def _fail(service: Service, call: RouteCall) -> Answer:
     claim, given = own_claim(service, call), call.given
     return _became("failed", claim.fail(given["reason"], retry_in=given["retry_in"]))
 
 
-def _release(service: Service, call: Call) -> Answer:
+def _release(service: Service, call: RouteCall) -> Answer:
     claim, given = own_claim(service, call), call.given
     return _became("released", claim.release(given["reason"], start_in=given["start_in"]))
 
 
-def _ask(service: Service, call: Call) -> Answer:
+def _ask(service: Service, call: RouteCall) -> Answer:
     return _became("asked", own_claim(service, call).ask(call.given["question"]))
 
 
-def _keep_output(service: Service, call: Call) -> Answer:
+def _keep_output(service: Service, call: RouteCall) -> Answer:
     given = call.given
     keeper = own_claim(service, call).keep_output(given["limit"])
     keeper.keep(given["data_base64"], given["at"])
@@ -346,7 +346,7 @@ def _keep_output(service: Service, call: Call) -> Answer:
 # Everyone
 
 
-def _list(service: Service, call: Call) -> Answer:
+def _list(service: Service, call: RouteCall) -> Answer:
     """The rows that match, as `dibs ls` lists them, in pages."""
     given, board = call.given, service.reads
     terms = [*given["filter"], *([f"state={given['state']}"] if given["state"] else [])]
@@ -405,10 +405,10 @@ def _order_of(text: str) -> tuple[int, int, str]:
         case [int(state), int(priority), str(name)]:
             return state, priority, name
         case _:
-            raise Problem("invalid_query", "this is no `next` of a page", {"field": "after"})
+            raise Refusal("invalid_query", "this is no `next` of a page", {"field": "after"})
 
 
-def _show(service: Service, call: Call) -> Answer:
+def _show(service: Service, call: RouteCall) -> Answer:
     """Everything about one id."""
     board, ident = service.reads, covered(call, call.path["id"])
     tasks = board.find(ident)
@@ -445,7 +445,7 @@ def _evidence(board: Board, task: Task) -> Answer | None:
     return {"verdict": str(evidence.verdict), "proofs": [plain(one) for one in evidence.proofs]}
 
 
-def named_task(call: Call) -> Task:
+def named_task(call: RouteCall) -> Task:
     """The task of the exact name in the path, by its name alone."""
     for candidate in names.exact(exact_name(call, call.path["name"])):
         task = names.read_any(candidate)
@@ -454,34 +454,34 @@ def named_task(call: Call) -> Task:
     raise BadName(f"{short(call.path['name'])} is not the exact name of a task")
 
 
-def _payload(service: Service, call: Call) -> Answer:
+def _payload(service: Service, call: RouteCall) -> Answer:
     return content("payload", service.board.payload(named_task(call), call.given["limit"]))
 
 
-def _result(service: Service, call: Call) -> Answer:
+def _result(service: Service, call: RouteCall) -> Answer:
     return content("result", service.board.result(named_task(call)))
 
 
-def _holder(service: Service, call: Call) -> Answer:
+def _holder(service: Service, call: RouteCall) -> Answer:
     return {"holder": plain(service.board.holder(named_task(call)))}
 
 
-def _evidence_of(service: Service, call: Call) -> Answer:
+def _evidence_of(service: Service, call: RouteCall) -> Answer:
     found = service.board.evidence(named_task(call), cadence=call.given["cadence"])
     return {"evidence": plain(found)}
 
 
-def _questions(service: Service, call: Call) -> Answer:
+def _questions(service: Service, call: RouteCall) -> Answer:
     return {"questions": [plain(one) for one in service.board.questions(named_task(call))]}
 
 
-def _output(service: Service, call: Call) -> Answer:
+def _output(service: Service, call: RouteCall) -> Answer:
     name = exact_name(call, call.path["name"])
     found = service.reads.output(name, call.given["since"], call.given["last"])
     return {"output": plain(found)}
 
 
-def _log(service: Service, call: Call) -> Answer:
+def _log(service: Service, call: RouteCall) -> Answer:
     """Events, newest or oldest first, in pages."""
     given, log = call.given, service.reads.log
     ident = given["id"]
@@ -506,7 +506,7 @@ def _log(service: Service, call: Call) -> Answer:
     }
 
 
-def _log_since(service: Service, call: Call) -> Answer:
+def _log_since(service: Service, call: RouteCall) -> Answer:
     """Events after a cursor, as `Log.since`."""
     log, text = service.reads.log, call.given["cursor"]
     events, cursor = log.since(cursor_of(text) if text else None)

@@ -17,7 +17,7 @@ from dibs.model.events import Cursor
 from dibs.model.process import Process
 from dibs.model.rates import Rates
 from dibs.model.task import Task
-from dibs.serve.problems import Problem
+from dibs.serve.problems import Refusal
 
 _LARGEST = 1e300
 
@@ -74,14 +74,14 @@ def bytes_of(given: Mapping[str, Any], key: str) -> bytes | None:
     """The bytes that were given as text or as base64; None for neither."""
     text, data = given[key], given[f"{key}_base64"]
     if text is not None and data is not None:
-        raise Problem("invalid_field", f"give {key} or {key}_base64, not both", {"field": key})
+        raise Refusal("invalid_field", f"give {key} or {key}_base64, not both", {"field": key})
     if text is None:
         return data if isinstance(data, bytes) else None
     try:
         return str(text).encode()
     except UnicodeEncodeError:
         message = f"{key} has an unpaired surrogate: give {key}_base64"
-        raise Problem("invalid_field", message, {"field": key}) from None
+        raise Refusal("invalid_field", message, {"field": key}) from None
 
 
 def cursor_text(cursor: Cursor) -> str:
@@ -101,7 +101,7 @@ def cursor_of(text: str) -> Cursor:
         type(at) is int and 0 <= at < 2**63 for at in found.values()
     )
     if not numbers:
-        raise Problem("invalid_query", "this is no cursor", {"field": "cursor"})
+        raise Refusal("invalid_query", "this is no cursor", {"field": "cursor"})
     return Cursor(found)
 
 

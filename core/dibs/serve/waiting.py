@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from dibs.model.errors import Asked, Held, Paused
 from dibs.model.task import AVAILABLE, FREE
 from dibs.serve.lock_names import id_of
-from dibs.serve.problems import Problem
-from dibs.serve.route_table import Call, Route
+from dibs.serve.problems import Refusal
+from dibs.serve.route_table import Route, RouteCall
 
 if TYPE_CHECKING:
     from dibs.model.delta import Delta
@@ -27,7 +27,7 @@ LINE = 10_000
 """How many requests may wait."""
 
 
-class Waiter:
+class LineWaiter:
     """One request that waits."""
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Line:
     """Those who wait for one lock, one task or any task, in the order in which they came."""
 
     def __init__(self) -> None:
-        self.waiters: deque[Waiter] = deque()
+        self.waiters: deque[LineWaiter] = deque()
 
     def wake(self) -> None:
         """Let the first one try."""
@@ -60,7 +60,7 @@ class Waiting:
     async def until(
         self,
         route: Route,
-        call: Call,
+        call: RouteCall,
         attempt: Callable[[], Awaitable[Any]],
         gone: Callable[[], bool],
     ) -> Any:
@@ -84,9 +84,9 @@ class Waiting:
         gone: Callable[[], bool],
     ) -> Any:
         if self.count >= LINE:
-            raise Problem("busy", f"{LINE:,} requests wait already", retry_after_ms=1000)
+            raise Refusal("busy", f"{LINE:,} requests wait already", retry_after_ms=1000)
         line = self._lines.setdefault(key, Line())
-        waiter = Waiter()
+        waiter = LineWaiter()
         line.waiters.append(waiter)
         if line.waiters[0] is waiter:
             waiter.wake.set()
@@ -103,7 +103,7 @@ class Waiting:
                         pass
                 waiter.wake.clear()
                 if self._closed:
-                    raise Problem("shutting_down", "the server ends", retry_after_ms=1000)
+                    raise Refusal("shutting_down", "the server ends", retry_after_ms=1000)
                 if gone():
                     raise ConnectionResetError("the client has gone")
                 found, error = await _tried(attempt)
@@ -161,7 +161,7 @@ async def _tried(attempt: Callable[[], Awaitable[Any]]) -> tuple[Any, Exception 
         return await attempt(), None
     except (Held, Paused) as error:
         return None, error
-    except Problem as problem:
+    except Refusal as problem:
         if problem.code != "delayed":
             raise
         return None, problem
