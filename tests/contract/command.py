@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from dibs.board import locate
 from tests.patience import PATIENCE
 
 CORE = Path(__file__).parents[2] / "core"
@@ -20,7 +21,10 @@ class Command:
         self.env = os.environ | {"PYTHONPATH": str(CORE), "USER": "tester"}
 
     def __call__(self, *argv: str, code: int = 0) -> str:
-        """Run it and return its output; checks the exit code and that stderr is one line."""
+        """Run it and return its output; checks the exit code and that stderr is one line.
+
+        Each command that a message quotes has to name the board; it is returned without that.
+        """
         done = self.run(*argv)
         assert done.returncode == code, done
         message = done.stderr.decode("utf-8", "surrogateescape")
@@ -31,6 +35,8 @@ class Command:
         printed = done.stdout.decode("utf-8", "surrogateescape")
         for line in (printed + message).split("\n"):
             assert line.isprintable(), line
+        assert locate(self.where).runnable(message) == message
+        message = message.replace(f"`dibs -d {self.where} ", "`dibs ")
         return (printed if code in (0, 4, 6) else message).rstrip("\n")
 
     def run(self, *argv: str) -> subprocess.CompletedProcess[bytes]:

@@ -220,9 +220,10 @@ def test_the_guard_of_run_starts_from_it_and_ends_the_work_of_a_killed_run(
     "words", [["demo"], ["--once", "b"], ["board", "b", "--wall"], ["b", "--theme=light"]]
 )
 def test_what_only_the_dashboard_can_do_names_what_to_install(
-    one_file: Path, words: list[str]
+    one_file: Path, scratch: Path, words: list[str]
 ) -> None:
-    done = run(one_file, *words)
+    (scratch / "b").mkdir()
+    done = run(one_file, *words, cwd=scratch)
     assert (done.returncode, done.stdout) == (2, "")
     line = "dibs: the dashboard is not a part of this command: run `pip install dibs`\n"
     assert done.stderr == line

@@ -34,7 +34,24 @@ def drive(path: Path, walk: Walk, steps: Steps) -> None:
 def test_a_change_on_disk_reaches_its_row_through_few_modules(
     path: Path, board: dibs.Board, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Other readers of the change, and other drawing in that frame, are not part of the walk."""
+    """Other readers of the change, and other drawing in that frame, are not part of the walk.
+
+    A listing that happens to be under way can see the change before its hint comes: then the next
+    change is followed instead.
+    """
+    filled(board)
+    for priority in ("9", "8", "7"):
+        walk = change_on_disk(path, priority)
+        if "dibs.files.board_index" in walk.modules:
+            break
+    with capsys.disabled():
+        print(f"\nfrom a change on disk to its row: {walk}")
+    assert {"dibs.files.board_index", "dibs_tui.widgets.table"} <= {*walk.modules}
+    assert len(walk.modules) <= 27, walk.way
+
+
+def change_on_disk(path: Path, priority: str) -> Walk:
+    """Follow a change of this priority from the disk to the row."""
     walk = Walk(
         "BoardTracker.hinted",
         "BoardScreen.show_news",
@@ -54,27 +71,25 @@ def test_a_change_on_disk_reaches_its_row_through_few_modules(
             "Body.update_titles",
         ),
     )
-    filled(board)
 
     async def steps(app: DibsApp, pilot: Pilot[None], walk: Walk) -> None:
         await pilot.press("2")
         shown = table(app, "available")
-        await until(pilot, lambda: shown.shown_names.get(1, "") == "task-00.available")
+        await until(pilot, lambda: 1 in shown.shown_names)
         await until(pilot, lambda: "● live" in text_of(app))
+        before = next(t.name for t in dibs.open(path).find("task-03"))
         walk.recording = True
-        words = ("prioritise", "task-03.available", "9")
+        words = ("prioritise", before, priority)
         worker = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "dibs", "-d", path, *words, stdout=asyncio.subprocess.DEVNULL
         )
         assert await worker.wait() == 0
-        await until(pilot, lambda: shown.shown_names.get(1, "").startswith("task-03.f0p9"))
+        after = f"task-03.f0p{priority}"
+        await until(pilot, lambda: shown.shown_names.get(1, "").startswith(after))
         walk.recording = False
 
     drive(path, walk, steps)
-    with capsys.disabled():
-        print(f"\nfrom a change on disk to its row: {walk}")
-    assert {"dibs.files.board_index", "dibs_tui.widgets.table"} <= {*walk.modules}
-    assert len(walk.modules) <= 27, walk.way
+    return walk
 
 
 def test_x_and_y_reach_the_rename_through_few_modules(

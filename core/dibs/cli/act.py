@@ -62,6 +62,7 @@ def _requeue_each(voice: Voice, board: Board, args: argparse.Namespace) -> int:
         if (why := reasons.get(line.name, "")) and status == "would-requeue":
             text, fields = f"{text}  ({why})", fields | {"reason": why}
         counts[status] += 1
+        text = voice.runnable(text)
         voice.result(
             f"{status:<13} {line.given}: {text}", {"status": status, "given": line.given, **fields}
         )
@@ -153,7 +154,7 @@ def undo(voice: Voice, args: argparse.Namespace) -> int:
                 "there is nothing to undo: that act has already been undone", args.name, now
             )
     if event is None:
-        where, it = ("", "") if ident is None else (f" on {title(ident)!a}", " on it")
+        where, it = ("", "") if ident is None else (f" on {title(ident)!r}", " on it")
         raise UnknownId(
             f"there is nothing to undo{where}: the log has no act{it}, or all are undone"
         )
@@ -218,7 +219,7 @@ def _undo_all(voice: Voice, board: Board, args: argparse.Namespace) -> int:
             if voice.json:
                 voice.result("", fields(error) | {"id": event.id, "name": event.dst})
             else:
-                print(shown(f"not undone: {title(event.id)}: {error}"))
+                print(shown(voice.runnable(f"not undone: {title(event.id)}: {error}")))
     if counts["undone"] > 1:  # a summary, as after every act on many
         board.log.note(LEDGER, f"undo: {counts['undone']} done")
     voice.words(", ".join(f"{n} {status}" for status, n in counts.items()))
@@ -227,7 +228,7 @@ def _undo_all(voice: Voice, board: Board, args: argparse.Namespace) -> int:
 
 def _undone_by(event: Event) -> str:
     """An act and the command that undoes it."""
-    what = f" of {title(event.id)!a}" if event.id else ""
+    what = f" of {title(event.id)!r}" if event.id else ""
     act = f"{spoken(event.verb)}{what} by {event.by}"
     return f"the {act}: `{_command('undo', *_ends(event))}` undoes it"
 
@@ -259,7 +260,7 @@ def exactly(board: Board, name: str, verb: str, *states: str, rest: Iterable[str
     if not found and any(sign in name for sign in "=<>~"):
         hint += f"; for a filter, `dibs ls {shlex.quote(name)}` lists what matches"
         hint += ", and `dibs requeue --from FILE` takes a list of names"
-    error = NotExact(f"{name!a} is not an exact name: {hint}")
+    error = NotExact(f"{name!r} is not an exact name: {hint}")
     error.details = {"now": [row(task) for task in found]}
     raise error
 

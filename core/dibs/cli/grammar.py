@@ -205,7 +205,7 @@ def _seconds(text: str) -> float:
     except BadName as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     if found > LONGEST:
-        raise argparse.ArgumentTypeError(f"{text[:40]!a} is too long: at most {LONGEST // DAY}d")
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is too long: at most {LONGEST // DAY}d")
     return found
 
 
@@ -221,7 +221,7 @@ def _moment(text: str) -> float:
 def count(text: str) -> int:
     """A number of things, as an argument: digits only, and at most nine."""
     if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise argparse.ArgumentTypeError(f"{text[:40]!a} is not a number from 0 to 999999999")
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number from 0 to 999999999")
     return int(text)
 
 
@@ -241,7 +241,7 @@ def level(text: str) -> int:
         return count(text)
     except argparse.ArgumentTypeError:
         raise argparse.ArgumentTypeError(
-            f"{text[:40]!a} is not a priority: give 0 to 9, 9 first"
+            f"{text[:40]!r} is not a priority: give 0 to 9, 9 first"
         ) from None
 
 
@@ -896,7 +896,7 @@ def _verb(rest: list[str]) -> tuple[str, list[str]]:
     if directory and not os.path.isdir(directory[0]) and os.sep not in directory[0]:
         from dibs.cli.say import complain
 
-        complain(f"{directory[0]!a} is neither a verb nor a directory: see `dibs --help`")
+        complain(f"{directory[0]!r} is neither a verb nor a directory: see `dibs --help`")
         raise SystemExit(2)
     if rest[0] == "demo" or {word.partition("=")[0] for word in rest}.intersection(_DASHBOARD):
         from dibs.cli.say import complain

@@ -135,7 +135,7 @@ def counted(totals: Mapping[str, int], next_start: float | None) -> Iterator[str
 
 
 def _no_state(state: str) -> BadName:
-    return BadName(f"there is no state {state!a}: use one of {', '.join(ORDER + WORKERS)}")
+    return BadName(f"there is no state {state!r}: use one of {', '.join(ORDER + WORKERS)}")
 
 
 def _title(entry: Entry) -> str:
@@ -208,7 +208,8 @@ def _complete(
     for line in str(more.get("result", "")).splitlines():
         print(shown(f"{'result':<10} {line}"))
     if "logs" in more:
-        print(f"{'output':<10} `dibs logs {shlex.quote(task.id)}` shows what it printed")
+        hint = voice.runnable(f"`dibs logs {shlex.quote(task.id)}` shows what it printed")
+        print(shown(f"{'output':<10} {hint}"))
     for event in events:
         print(shown(f"{'':<10} {_event(event)}"))
 
@@ -253,7 +254,7 @@ def log(voice: Voice, args: argparse.Namespace) -> int:
                 known = True
                 voice.result(_event(event), event._asdict())
         if not known and not board.find(args.id):
-            raise UnknownId(f"no event in the log has the id {args.id!a}: `dibs ls` lists the ids")
+            raise UnknownId(f"no event in the log has the id {args.id!r}: `dibs ls` lists the ids")
         if not args.follow:
             return 0
         sys.stdout.flush()

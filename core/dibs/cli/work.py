@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -118,7 +119,8 @@ def _hand_over(voice: Voice, status: str, found: Claim) -> int:
         complain(f"{why}: {found.name} could not be printed, so it {outcome}")
         return 1
     if found.task.question and not voice.json:
-        voice.words(f"{found.id!a} has answers to earlier questions: `dibs show` prints them")
+        hint = f"`dibs show {shlex.quote(found.id)}` prints them"
+        voice.words(f"{found.id!r} has answers to earlier questions: {hint}")
     return 0
 
 

@@ -92,7 +92,7 @@ def refuse_early(store: BoardFiles, task: Task) -> None:
     left = (task.not_before * SECOND - now.fs) / SECOND
     store.due_at = now.boot + int(left * SECOND) + _MARGIN
     raise NotDue(
-        f"{task.id!a} starts in {left:.0f} s: wait, or start it now with "
+        f"{task.id!r} starts in {left:.0f} s: wait, or start it now with "
         f"`dibs requeue {task.name}`",
         task,
         "",

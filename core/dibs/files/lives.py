@@ -108,12 +108,12 @@ def add(
         published = False
     except StorageError as error:
         raise Uncertain(
-            f"{error}; {ident!a} is not on the board yet: the next add of it, `dibs reap` "
+            f"{error}; {ident!r} is not on the board yet: the next add of it, `dibs reap` "
             f"or an idle worker publishes {draft}"
         ) from error
     if not published and port.boottime() - start > DRAFT_AGE // 2 * SECOND:
         raise Uncertain(
-            f"adding {ident!a} took so long that a janitor may have removed it: "
+            f"adding {ident!r} took so long that a janitor may have removed it: "
             f"look with `dibs show`, and add it under another id if it is missing"
         )
     store.sync(name.rpartition("/")[0])
@@ -169,7 +169,7 @@ def publish_begun(store: BoardFiles, ident: str, life: Life, state: str) -> None
     if found := store.find(ident):  # the draft is from an older copy, or is published by now
         if store.there(draft):
             raise Exists(
-                f"{draft} was not published: {ident!a} exists, {describe(found)}; "
+                f"{draft} was not published: {ident!r} exists, {describe(found)}; "
                 "it may be from an older copy: move it away"
             )
         return
@@ -185,12 +185,12 @@ def why_missing(store: BoardFiles, ident: str) -> str:
     names.escape(ident)
     if found := unpublished(store, ident):
         return _unpublished_text(ident, *found)
-    return f"{ident!a} is not on this board: `dibs ls` lists what is"
+    return f"{ident!r} is not on this board: `dibs ls` lists what is"
 
 
 def _unpublished_text(ident: str, life: Life, state: str) -> str:
     return (
-        f"{ident!a} is not on the board yet: an add of it was interrupted, or is still running; "
+        f"{ident!r} is not on the board yet: an add of it was interrupted, or is still running; "
         f"`dibs reap` publishes {draft_name(ident, state, life.nonce)}"
     )
 
@@ -333,7 +333,7 @@ def _refuse_beside(store: BoardFiles, ident: str, number: int) -> None:
     others = store.id_index.of(Task("", ident, AVAILABLE, 0, 0, 5, ""))
     if others:
         store.note_known(ident, number)
-        raise Exists(f"the id {ident!a} exists: {describe(others)}")
+        raise Exists(f"the id {ident!r} exists: {describe(others)}")
 
 
 def _exists(store: BoardFiles, ident: str, offered: str = "", *, earlier: bool = False) -> Exists:
@@ -344,8 +344,8 @@ def _exists(store: BoardFiles, ident: str, offered: str = "", *, earlier: bool =
     other = names.read(offered)
     if other is not None and other.id != ident:
         return Exists(
-            f"the id {other.id!a} exists: {describe([other])}; "
-            f"its name begins with {ident!a}, so {ident!a} cannot be added"
+            f"the id {other.id!r} exists: {describe([other])}; "
+            f"its name begins with {ident!r}, so {ident!r} cannot be added"
         )
     found = store.find(ident)
     free = "; give another id"
@@ -355,10 +355,10 @@ def _exists(store: BoardFiles, ident: str, offered: str = "", *, earlier: bool =
         left = unpublished(store, ident)
         used = "was used before: give another, or free it with `dibs forget`"
         what = f"exists: {_unpublished_text(ident, *left)}" if left else used
-        return Exists(f"the id {ident!a} {what}")
+        return Exists(f"the id {ident!r} {what}")
     elif {task.state for task in found} <= {DONE, FAILED}:
         free = f"; `dibs requeue {found[0].name}` runs it again"
-    return Exists(f"the id {ident!a} exists: {describe(found)}{free}")
+    return Exists(f"the id {ident!r} exists: {describe(found)}{free}")
 
 
 def create_atomically(store: BoardFiles, path: str, data: bytes) -> bool:

@@ -108,7 +108,7 @@ def refuse_asked(store: BoardFiles, task: Task) -> None:
     """Raise `Asked` for a task that a worker wants by its id, and that waits for an answer."""
     owner = open_question(store, task).owner or task.owner
     raise Asked(
-        f"{task.id!a} waits for an answer to the question of {owner!a}: "
+        f"{task.id!r} waits for an answer to the question of {owner!r}: "
         f"`dibs answer {task.name} TEXT` answers it",
         task,
         owner,

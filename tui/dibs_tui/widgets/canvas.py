@@ -9,6 +9,8 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
+from dibs_tui.widgets.plain_lines import plain_lines
+
 
 class Canvas(Widget):
     """Shows the given lines; an unchanged screen costs nothing."""
@@ -24,6 +26,10 @@ class Canvas(Widget):
             start, end = _differing(_line(before, y), _line(lines, y))
             if start < end:
                 self.refresh(Region(start, y, end - start, 1))
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The lines of the screen in this region."""
+        return plain_lines(self, crop)
 
     def render_line(self, y: int) -> Strip:
         """One line of the screen."""
