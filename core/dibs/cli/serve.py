@@ -59,7 +59,7 @@ def _address(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not host or not (port.isascii() and port.isdigit() and int(port) < 65_536):
-        raise BadName(f"{text!a} is no address: write it as 127.0.0.1:7373")
+        raise BadName(f"{text!r} is no address: write it as 127.0.0.1:7373")
     return host, int(port)
 
 

@@ -38,7 +38,7 @@ def _add(voice: Voice, board: Board, tokens: Tokens, args: argparse.Namespace) -
         raise BadName("say what the token may do: --role worker, operator or reader")
     prefix = args.prefix or ""
     text = tokens.add(args.name, Role[args.role.upper()], prefix)
-    only = f", only what begins with {prefix!a}" if prefix else ""
+    only = f", only what begins with {prefix!r}" if prefix else ""
     board.log.note(NOTED, f"added {args.name}: {args.role}{only}")
     voice.words(f"{args.name}: {args.role}{only}; the token is shown only now")
     fields = {"status": "added", "name": args.name, "role": args.role, "prefix": prefix}

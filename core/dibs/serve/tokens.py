@@ -120,7 +120,7 @@ class Tokens:
                 _write(draft, json.dumps(fields).encode() + b"\n")
                 os.link(draft, path)  # unlike a rename, it replaces nothing
             except FileExistsError:
-                raise Exists(f"there is a token {name!a} already: remove it first") from None
+                raise Exists(f"there is a token {name!r} already: remove it first") from None
             finally:
                 with suppress(FileNotFoundError):
                     os.unlink(draft)
@@ -136,7 +136,7 @@ class Tokens:
             os.unlink(self._path(name))
             _sync(self.folder)
         except FileNotFoundError:
-            raise UnknownId(f"there is no token {name!a}: `dibs token ls` lists them") from None
+            raise UnknownId(f"there is no token {name!r}: `dibs token ls` lists them") from None
         except OSError as error:
             raise storage_error(error) from error
 
