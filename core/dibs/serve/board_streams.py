@@ -74,8 +74,9 @@ class EventTail:
 class DeltaFeed:
     """The reports of one watch, as texts for one client; the watch waits for a slow one."""
 
-    def __init__(self, service: Service, put: Callable[[Row], bytes]) -> None:
-        """`put` makes the event that is sent."""
+    def __init__(self, service: Service, digest: str, put: Callable[[Row], bytes]) -> None:
+        """`put` makes the event that is sent; `digest` is the hash of its reader's token."""
+        self.digest = digest
         self._service = service
         self._encode = put
         self._loop = asyncio.get_running_loop()

@@ -318,7 +318,7 @@ class BoardHttp:
         def covers(ident: str) -> bool:
             return ident.startswith(prefix) and call.who.covers(ident)
 
-        stream = Stream(lambda event: covers(event["id"]))
+        stream = Stream(digest, lambda event: covers(event["id"]))
 
         def look() -> None:
             nonlocal cursor
@@ -339,9 +339,7 @@ class BoardHttp:
 
         start = partial(service.reading.run, look)
         await start()
-        return await self.log.serve(
-            request, headers_of(request_id), stream, start, partial(self._allowed, digest)
-        )
+        return await self.log.serve(request, headers_of(request_id), stream, start)
 
     async def _follow_board(
         self, request: web.BaseRequest, request_id: str, digest: str, call: RouteCall
@@ -350,7 +348,7 @@ class BoardHttp:
         service = self.service
         whole(call)
         check_watches(len(self._feeds))
-        feed = DeltaFeed(service, partial(encoded, "delta"))
+        feed = DeltaFeed(service, digest, partial(encoded, "delta"))
 
         def begin() -> None:
             if service.read_tokens.find(digest) is None:
@@ -360,9 +358,7 @@ class BoardHttp:
         self._feeds.add(feed)
         try:
             await service.reading.run(begin)
-            return await send_feed(
-                request, headers_of(request_id), feed, partial(self._allowed, digest)
-            )
+            return await send_feed(request, headers_of(request_id), feed)
         finally:
             self._feeds.discard(feed)
             feed.end()
@@ -380,7 +376,7 @@ class BoardHttp:
             fits = each == name if name is not None else each.startswith(prefix)
             return fits and call.who.covers(each)
 
-        stream = Stream(lambda event: covers(event["name"]))
+        stream = Stream(digest, lambda event: covers(event["name"]))
 
         def look() -> None:
             if service.tokens.find(digest) is None:
@@ -405,13 +401,7 @@ class BoardHttp:
                 self.starting -= 1
 
         await start()
-        return await self.locks.serve(
-            request, headers_of(request_id), stream, start, partial(self._allowed, digest)
-        )
-
-    def _allowed(self, digest: str) -> bool:
-        """Whether a stream may go on: its token is as it was seen last."""
-        return digest in self._principals
+        return await self.locks.serve(request, headers_of(request_id), stream, start)
 
     # What the board reports
 
@@ -442,7 +432,16 @@ class BoardHttp:
                 self._poll_log()
             if n % 10 == 0:
                 with suppress(Refusal):
-                    self._principals = await self.service.verbs.run(self._valid)
+                    await self._revoke()
+
+    async def _revoke(self) -> None:
+        """End the streams of tokens that were removed."""
+        valid = self._principals = await self.service.verbs.run(self._valid)
+        self.locks.keep(valid)
+        self.log.keep(valid)
+        for feed in self._feeds:
+            if feed.digest not in valid:
+                feed.end()
 
     def _poll_log(self) -> None:
         """Look for new events, unless such a look waits already."""

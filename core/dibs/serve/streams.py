@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Container, Mapping
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
@@ -36,7 +36,9 @@ def encoded(name: str, data: object, ident: str = "") -> bytes:
 class Stream:
     """One reader's stream."""
 
-    def __init__(self, matches: Matches) -> None:
+    def __init__(self, digest: str, matches: Matches) -> None:
+        self.digest = digest
+        """The hash of its reader's token."""
         self.matches = matches
         self._pending: list[bytes] = []
         self._size = 0
@@ -96,6 +98,12 @@ class Hub:
                 data = data or encoded(name, event, ident)
                 stream.put(data)
 
+    def keep(self, valid: Container[str]) -> None:
+        """End the streams whose tokens are revoked."""
+        for stream in self.streams:
+            if stream.digest not in valid:
+                stream.close()
+
     def close(self) -> None:
         """End all streams, and every later one at once."""
         self.closed = True
@@ -108,7 +116,6 @@ class Hub:
         headers: Mapping[str, str],
         stream: Stream,
         start: Callable[[], Awaitable[None]],
-        allowed: Callable[[], bool],
     ) -> web.StreamResponse:
         """Send a stream until its reader leaves, it may not go on, or the server ends.
 
@@ -118,7 +125,7 @@ class Hub:
         response = web.StreamResponse(headers={**headers, **_KIND})
         try:
             await response.prepare(request)
-            while not self.closed and not stream.closed and allowed():
+            while not self.closed and not stream.closed:
                 data = await stream.take()
                 if stream.lagging:
                     data = encoded("lagged", {"event": "lagged"})
@@ -142,13 +149,12 @@ async def send_feed(
     request: web.BaseRequest,
     headers: Mapping[str, str],
     feed: DeltaFeed,
-    allowed: Callable[[], bool],
 ) -> web.StreamResponse:
-    """Send the reports of a watch until its reader leaves, it may not go on, or the server ends."""
+    """Send the reports of a watch until its reader leaves or it is ended."""
     response = web.StreamResponse(headers={**headers, **_KIND})
     try:
         await response.prepare(request)
-        while allowed() and not feed.ended:
+        while not feed.ended:
             data = await feed.take(QUIET, GATHER)
             async with asyncio.timeout(SLOW):
                 await response.write(data or b":\n\n")
