@@ -309,3 +309,26 @@ def test_a_pause_of_a_host_stops_the_workers_there(
     assert (refused.status, refused.code) == (409, "paused")
     claim = worker.post("/v1/claims", {"host": "db-1"})
     assert claim["record"]["host"] == "db-1"
+
+
+def test_a_worker_that_waits_over_the_port_is_shown_among_the_waiters(
+    server: ServerProcess, worker: HttpClient
+) -> None:
+    waits = threading.Thread(
+        target=lambda: worker.ask("POST", "/v1/claims", {"wait": 50, "owner": "w", "host": "far"})
+    )
+    waits.start()
+    (shown,) = until(lambda: worker.get("/v1/waiters")["waiters"])
+    assert (shown["owner"], shown["host"], shown["state"]) == ("ann/w", "far", "idle")
+    worker.post("/v1/tasks", {"id": "a"})
+    waits.join(30)
+    until(lambda: not worker.get("/v1/waiters")["waiters"])
+
+
+def test_who_watches_locks_hears_of_those_that_v1_acquires_and_frees(worker: HttpClient) -> None:
+    with worker.stream("/locks/l/watch") as events:
+        events.next("snapshot")
+        claim = worker.post("/v1/acquire", {"id": "l", "ttl": 60})["claim"]
+        assert events.next().name == "acquired"
+        worker.post(claim_path(claim, "release"))
+        assert events.next().name == "released"

@@ -185,7 +185,10 @@ class BoardHttp:
         def work() -> Any:
             if tokens.find(digest) is None:
                 raise _unauthorized()
-            return run(service, call)
+            found = run(service, call)
+            if route.path.startswith("/v1/") and route.method == "POST":
+                _look_at_lock(service, found)
+            return found
 
         found = await thread.run(work)
         if route.method != "GET":
@@ -459,6 +462,14 @@ class BoardHttp:
         for feed in self._feeds:
             feed.end()
         self.waiting.close()
+
+
+def _look_at_lock(service: Service, found: Any) -> None:
+    """Tell those who follow locks what a request of `/v1` has done to one."""
+    answer = found.answer if isinstance(found, Made) else found
+    task = answer.get("task") if isinstance(answer, dict) else None
+    if isinstance(task, dict) and task["kind"] == "lock":
+        service.desk.look(task["id"])
 
 
 def _unauthorized() -> Refusal:

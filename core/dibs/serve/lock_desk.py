@@ -235,6 +235,20 @@ class LockDesk:
                 passed = (boottime() - delta.now.boot) / SECOND
                 self._see(holder, holder.age(delta.now) + passed)
 
+    def look(self, ident: str) -> None:
+        """Notice what another part of this server has done to a lock, if anyone listens."""
+        known = self.leases.get(ident)
+        if (known is None and not self._heard()) or not is_name(ident):
+            return
+        with suppress(DibsError):
+            found = self.board.status(ident)
+            if found.task is None:
+                return
+            if not found.held and known is not None and known.task.fence <= found.task.fence:
+                self.end(known, "released")
+            elif found.held and (holder := self.board.holder(found.task)) is not None:
+                self._see(holder, found.age)
+
     def begin(self, entries: list[Entry]) -> None:
         """The locks that are held when the server begins."""
         for entry in entries:

@@ -10,7 +10,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from dibs.serve.problems import Refusal
@@ -71,16 +71,15 @@ class StorageThread:
 
     def _work(self) -> None:
         while True:
-            batch = [self._jobs.get()]
-            with suppress(Empty):
-                while len(batch) < BATCH:
-                    batch.append(self._jobs.get_nowait())
-            for job in batch:
-                if job is not None:
-                    self._do(*job)
+            for n in range(BATCH):  # those that come meanwhile are of the same batch
+                if n and self._jobs.empty():
+                    break
+                job = self._jobs.get()
+                if job is None:
+                    self._deliver()
+                    return
+                self._do(*job)
             self._deliver()
-            if None in batch:
-                return
 
     def _do(
         self, call: Callable[[], Any], ended: Callable[[Any, BaseException | None], object] | None

@@ -8,19 +8,27 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dibs.model.errors import Asked, Held, Paused
+from dibs.model.errors import Asked, DibsError, Held, Paused
 from dibs.model.task import AVAILABLE, FREE
 from dibs.serve.lock_names import id_of
 from dibs.serve.problems import Refusal
 from dibs.serve.route_table import Route, RouteCall
+from dibs.serve.task_routes import owner_of
 
 if TYPE_CHECKING:
     from dibs.model.delta import Delta
+    from dibs.protocols import Presence
     from dibs.serve.service import Service
 
 ACQUIRE = "/v1/acquire"
+ANY_TASK = ("/v1/claims", "")
+"""The line of those who take any task."""
+_SHOWN_AFTER = 3.0
+"""Seconds of waiting after which others see a worker, as for `dibs claim --wait`."""
 _AGAIN = 1.0
 """Seconds after which the first in a line tries again, whatever was reported."""
 LINE = 10_000
@@ -30,8 +38,13 @@ LINE = 10_000
 class LineWaiter:
     """One request that waits."""
 
-    def __init__(self) -> None:
+    def __init__(self, since: float, owner: str, host: str | None) -> None:
         self.wake = asyncio.Event()
+        self.since = since
+        self.owner = owner
+        self.host = host
+        self.presence: Presence | None = None
+        """Shows others that this worker waits; only the storage thread uses it."""
 
 
 class Line:
@@ -74,11 +87,14 @@ class Waiting:
             found, error = await _tried(attempt)
             if not seconds or not _is_refused(found, error):
                 return _result(found, error)
-        return await self._in_line((kind, target), seconds, attempt, gone)
+        owner = owner_of(call) if (kind, target) == ANY_TASK else ""
+        waiter = LineWaiter(self._loop.time(), owner, call.given.get("host"))
+        return await self._in_line((kind, target), waiter, seconds, attempt, gone)
 
     async def _in_line(
         self,
         key: tuple[str, str],
+        waiter: LineWaiter,
         seconds: float,
         attempt: Callable[[], Awaitable[Any]],
         gone: Callable[[], bool],
@@ -86,7 +102,6 @@ class Waiting:
         if self.count >= LINE:
             raise Refusal("busy", f"{LINE:,} requests wait already", retry_after_ms=1000)
         line = self._lines.setdefault(key, Line())
-        waiter = LineWaiter()
         line.waiters.append(waiter)
         if line.waiters[0] is waiter:
             waiter.wake.set()
@@ -112,6 +127,8 @@ class Waiting:
         finally:
             self.count -= 1
             line.waiters.remove(waiter)
+            if key == ANY_TASK:
+                self._service.verbs.post(partial(_hide, waiter))
             if not line.waiters:
                 self._lines.pop(key, None)
             else:
@@ -147,6 +164,14 @@ class Waiting:
         if now >= self._next:
             self._next = now + _AGAIN
             self.try_each()
+            self._show(now)
+
+    def _show(self, now: float) -> None:
+        """Show those who wait for any task among the waiters of the board."""
+        line = self._lines.get(ANY_TASK)
+        for waiter in line.waiters if line is not None else ():
+            if now - waiter.since >= _SHOWN_AFTER:
+                self._service.verbs.post(partial(_keep_shown, self._service, waiter))
 
     def close(self) -> None:
         """End every wait."""
@@ -178,3 +203,15 @@ def _result(found: Any, error: Exception | None) -> Any:
     if error is not None:
         raise error
     return found
+
+
+def _keep_shown(service: Service, waiter: LineWaiter) -> None:
+    with suppress(DibsError):
+        if waiter.presence is None:
+            waiter.presence = service.board_for(waiter.host).presence(waiter.owner)
+        waiter.presence.keep("idle")
+
+
+def _hide(waiter: LineWaiter) -> None:
+    if waiter.presence is not None:
+        waiter.presence.end()
