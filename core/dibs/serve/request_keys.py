@@ -47,18 +47,20 @@ class RequestKeys:
         return future
 
     def drop(self, token: str, key: str) -> None:
-        """Forget a request that has to be done again."""
+        """Forget a request that has to be done again; who waits for its answer is told so."""
         kept = self._kept.pop((token, key), None)
         if kept is not None and not kept.future.done():
-            kept.future.cancel()
+            kept.future.set_exception(Refusal("busy", "it failed: ask again", retry_after_ms=100))
+            kept.future.exception()  # perhaps no one waits
 
     def _forget(self) -> None:
-        """Forget the oldest answers."""
+        """Forget the oldest answers; what is still being done is kept."""
         until = self._loop.time() - SECONDS
-        while self._kept:
-            kept = next(iter(self._kept.values()))
+        for _ in range(len(self._kept)):
+            which, kept = next(iter(self._kept.items()))
             if len(self._kept) < KEPT and kept.at > until:
                 return
-            _, kept = self._kept.popitem(last=False)
-            if not kept.future.done():
-                kept.future.cancel()
+            if kept.future.done():
+                del self._kept[which]
+            else:
+                self._kept.move_to_end(which)
