@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import ssl
 import subprocess
 import sys
@@ -16,8 +17,6 @@ from dibs.serve.tokens import Principal, Role, Tokens, hash_of
 from tests.patience import PATIENCE
 from tests.serve.http_client import HttpClient
 from tests.serve.server_process import ENV, ServerProcess, add_token, run_dibs
-
-pytestmark = pytest.mark.fast("dibs.serve")
 
 
 @pytest.fixture
@@ -127,6 +126,7 @@ def test_what_is_no_address_is_refused(board: Path, listen: str) -> None:
     assert "no address" in refused(board, "serve", "--listen", listen)
 
 
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="NO TLS: openssl is not installed")
 def test_tls_with_a_certificate(board: Path, scratch: Path) -> None:
     cert, key = scratch / "cert.pem", scratch / "key.pem"
     made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
@@ -178,14 +178,8 @@ def test_the_log_says_which_name_acted(board: Path) -> None:
         client.post("/locks/a/release", {"lease_id": held["lease_id"]})
     finally:
         server.stop()
-    events = dibs.open(board).log.of("a")
-    assert [(event.verb, event.by) for event in events][-2:] == [
-        ("acquire", "ci/agent-7"),
-        ("release", "ci/agent-7"),
-    ] or [(event.verb, event.by) for event in events][-2:] == [
-        ("claim", "ci/agent-7"),
-        ("release", "ci/agent-7"),
-    ]
+    acted = [(event.verb, event.by) for event in dibs.open(board).log.of("a")]
+    assert acted[-2:] == [("claim", "ci/agent-7"), ("release", "ci/agent-7")]
 
 
 def test_a_python_without_aiohttp_is_told_what_to_install(board: Path, scratch: Path) -> None:
