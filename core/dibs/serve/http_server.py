@@ -10,6 +10,7 @@ import resource
 import signal
 import ssl
 import sys
+import threading
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
@@ -53,6 +54,8 @@ _LARGE_AT_ONCE = 32
 """So many bodies above 64 KiB are read at a time, so that their memory is bounded."""
 _GRACE = 1.0
 """Seconds that requests may take to end after SIGTERM."""
+_LAST = 3.5
+"""Seconds after SIGTERM in which the process has ended."""
 _FETCHED = 30.0
 """Seconds in which a lost answer can be asked for again before its claim is released."""
 _match_id = re.compile(r"[\x21-\x7e]{1,128}").fullmatch
@@ -541,6 +544,9 @@ async def _serve(
     looking = loop.create_task(board.look_after())
     listening(address._replace(host=found[0], port=found[1]).url)
     await stop.wait()
+    last = threading.Timer(_LAST, os._exit, (0,))
+    last.daemon = True
+    last.start()  # whatever hangs or takes long: what was acknowledged is on the board
     looking.cancel()
     sockets.close()
     board.close()
@@ -548,8 +554,7 @@ async def _serve(
     with suppress(TimeoutError):
         async with asyncio.timeout(2 * _GRACE):
             await server.shutdown(_GRACE)
-    if not service.end(_GRACE):
-        os._exit(0)  # a thread that waits for storage would keep the process
+    service.end(_GRACE)
     return 0
 
 
