@@ -110,9 +110,11 @@ class RouteTable:
         wrong = "%" in raw and _is_encoded(raw) is None
         if len(raw) > PATH_BYTES or raw[:1] != "/" or wrong:
             raise Refusal("invalid_path", f"a path must have at most {PATH_BYTES} valid bytes")
-        methods = self._by_shape.get(tuple(segments)) or self._with_parts(segments)
-        parts = segments
-        if methods is None and len(segments) > 1:
+        methods, parts = self._by_shape.get(tuple(segments)), segments
+        many = (segments[0], "") in self._many
+        if methods is None and not many:
+            methods = self._with_parts(segments)
+        elif methods is None and len(segments) > 1:
             last = segments[-1] if (segments[0], segments[-1]) in self._many else ""
             methods = self._many.get((segments[0], last if len(segments) > 2 else ""))
             if methods is not None:
