@@ -153,11 +153,11 @@ class BoardHttp:
         self, request: web.BaseRequest, route: Route, digest: str, call: RouteCall, key: str = ""
     ) -> tuple[int, bytes]:
         """Do what a request asks for; a claim that its client cannot learn of is released."""
-        attempt = partial(self._run, route, digest, call)
-        if route.kind == WAIT:
+        if route.kind == WAIT and self.waiting.concerns(call):
+            attempt = partial(self._run, route, digest, call)
             found = await self.waiting.until(route, call, attempt, partial(_gone, request))
         else:
-            found = await attempt()
+            found = await self._run(route, digest, call)
         made = found if isinstance(found, Made) else None
         if made is not None and _gone(request):
             if not key:
@@ -269,8 +269,8 @@ class BoardHttp:
         if length is not None and length > BODY_BYTES:
             raise Refusal("body_too_large", f"a body has at most {BODY_BYTES:,} bytes")
         try:
-            if request.content.is_eof():  # it is here already, so no timer is needed
-                return await request.read()
+            if length is not None and request.content.is_eof():
+                return request.content.read_nowait()  # all of it is here, so no timer is needed
             async with asyncio.timeout(_BODY_SECONDS):
                 if length is not None and length <= _LARGE:
                     return await request.read()

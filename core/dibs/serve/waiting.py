@@ -70,6 +70,11 @@ class Waiting:
         self._closed = False
         self.count = 0
 
+    @staticmethod
+    def concerns(call: RouteCall) -> bool:
+        """Whether a request may wait at all."""
+        return bool(call.given.get("wait_seconds") or call.given.get("wait"))
+
     async def until(
         self,
         route: Route,
@@ -79,13 +84,13 @@ class Waiting:
     ) -> Any:
         """Try until it succeeds, the time is up, the client is gone or the server ends."""
         is_lock = "name" in call.path
-        seconds = call.given.get("wait_seconds" if is_lock else "wait") or 0
+        seconds = call.given["wait_seconds" if is_lock else "wait"]
         target = call.path["name"] if is_lock else call.given.get("id") or ""
         kind = "lock" if is_lock else route.path
         line = self._lines.get((kind, target))
-        if not seconds or line is None:  # who comes later does not overtake
+        if line is None:  # who comes later does not overtake
             found, error = await _tried(attempt)
-            if not seconds or not _is_refused(found, error):
+            if not _is_refused(found, error):
                 return _result(found, error)
         owner = owner_of(call) if (kind, target) == ANY_TASK else ""
         waiter = LineWaiter(self._loop.time(), owner, call.given.get("host"))
