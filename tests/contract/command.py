@@ -35,9 +35,13 @@ class Command:
         printed = done.stdout.decode("utf-8", "surrogateescape")
         for line in (printed + message).split("\n"):
             assert line.isprintable(), line
-        assert locate(self.where).runnable(message) == message
-        message = message.replace(f"`dibs -d {self.where} ", "`dibs ")
+        assert self.runnable(message) == message
+        message = message.replace(self.runnable("`dibs ls").removesuffix("ls"), "`dibs ")
         return (printed if code in (0, 4, 6) else message).rstrip("\n")
+
+    def runnable(self, text: str) -> str:
+        """A text in which each command of dibs names the board."""
+        return locate(self.where).runnable(text)
 
     def run(self, *argv: str) -> subprocess.CompletedProcess[bytes]:
         command = [sys.executable, "-m", "dibs", "-d", self.where, *argv]

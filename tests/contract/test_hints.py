@@ -84,7 +84,7 @@ def test_a_board_that_was_not_named_by_an_option_needs_none(command: Command) ->
 
 
 def test_an_agent_is_told_once_that_each_command_names_the_board(command: Command) -> None:
-    where = Location(command.where, "").runnable("`dibs prime`")
+    where = command.runnable("`dibs prime`")
     assert f"\nName the board in each command: {where}.\n" in said(command, "prime", code=0)
     assert where in json.loads(said(command, "--json", "prime", code=0))["how"]
     env = command.env | {"DIBS_BOARD": command.where}
@@ -104,3 +104,8 @@ def test_an_agent_is_told_once_that_each_command_names_the_board(command: Comman
 )
 def test_only_commands_that_act_on_a_board_name_it(text: str, runnable: str) -> None:
     assert Location("/a b", "/a b").runnable(text) == (runnable or text)
+
+
+def test_a_password_is_in_no_command() -> None:
+    location = Location("postgresql://u:secret@h/db", "postgresql://u@h/db")
+    assert location.runnable("`dibs ls`") == "`dibs -d postgresql://u@h/db ls`"

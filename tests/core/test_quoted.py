@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
 
 import dibs
 from dibs.model.errors import short
+from dibs.model.safe_text import command
 
 pytestmark = pytest.mark.fast("dibs.model")
 
@@ -70,3 +72,29 @@ def test_a_value_is_quoted_in_one_line() -> None:
     assert short(Odd()) == "odd \\u202e\\x0a\\x1b[2J value"
     assert short("日本") == "'日本'"
     assert str(dibs.StorageError("a\u202eb\n")) == "a\\u202eb\\x0a"
+
+
+@pytest.mark.parametrize("name", ["a b;touch x", "$(reboot)", "it's", "a`b", "-", "--"])
+def test_the_words_of_a_command_are_quoted_for_the_shell(name: str) -> None:
+    line = command("undo --all", name, "x")
+    assert [word for word in shlex.split(line) if word != "--" or name == "--"][-2:] == [name, "x"]
+
+
+def test_a_name_that_begins_with_a_dash_is_no_option_of_a_command(tmp_path: Path) -> None:
+    board = dibs.open(tmp_path, create=True)
+    task = board.add("-rf", start_in=1000)
+    with pytest.raises(dibs.NotDue, match=f"`dibs requeue -- {task.name}`"):
+        board.claim("-rf")
+
+
+def test_the_id_in_a_command_is_the_one_that_was_given(tmp_path: Path) -> None:
+    board = dibs.open(tmp_path, create=True)
+    board.add("two words")
+    with pytest.raises(dibs.BadName, match="see `dibs show 'two words'`"):
+        board.acquire("two words")
+    claim = board.claim("two words")
+    assert claim is not None
+    claim.done()
+    board.purge(0)
+    with pytest.raises(dibs.Exists, match="free it with `dibs forget 'two words'`"):
+        board.add("two words")

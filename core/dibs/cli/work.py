@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dibs.cli.boards import board_of, given, say_claim, say_task
 from dibs.cli.stdio import closed
 from dibs.model.errors import BadName, DibsError, NotExact, StorageError
+from dibs.model.safe_text import command
 
 if TYPE_CHECKING:
     from dibs.board import Board
@@ -119,7 +119,7 @@ def _hand_over(voice: Voice, status: str, found: Claim) -> int:
         complain(f"{why}: {found.name} could not be printed, so it {outcome}")
         return 1
     if found.task.question and not voice.json:
-        hint = f"`dibs show {shlex.quote(found.id)}` prints them"
+        hint = f"`{command('show', found.id)}` prints them"
         voice.words(f"{found.id!r} has answers to earlier questions: {hint}")
     return 0
 

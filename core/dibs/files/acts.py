@@ -92,7 +92,7 @@ def _seen_plain(
     """The claim of a shell worker; its name can recur, so the text adds the time of its rename."""
     task = names.read(name)
     if task is None or not task.is_shell_claim or CLAIMED not in states or not _match_hex(since):
-        raise NotExact(f"{short(text)} is not the exact name of a claim; `dibs show` prints it")
+        raise NotExact(f"{short(text)} is not the exact name of a claim; `dibs show ID` prints it")
     _facts(store, task, text)
     return task
 

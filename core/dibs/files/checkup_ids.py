@@ -216,7 +216,7 @@ def _vanished(store: BoardFiles) -> Iterator[Finding]:
     if ids:
         text = (
             f"{len(ids):,} ids have no name any more ({some([repr(i) for i in ids])}): finished "
-            "by shell workers or removed by hand; free them with `dibs forget`"
+            "by shell workers or removed by hand; free them with `dibs forget ID`"
         )
         yield Finding("gone", KNOWN, text, None, tuple(ids), fault=False)
 

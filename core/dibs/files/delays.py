@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dibs.files import moves
 from dibs.model import delays, names
 from dibs.model.errors import DibsError, NotDue
+from dibs.model.safe_text import command
 from dibs.model.sample import SECOND
 from dibs.model.task import LATER, Task
 
@@ -93,7 +94,7 @@ def refuse_early(store: BoardFiles, task: Task) -> None:
     store.due_at = now.boot + int(left * SECOND) + _MARGIN
     raise NotDue(
         f"{task.id!r} starts in {left:.0f} s: wait, or start it now with "
-        f"`dibs requeue {task.name}`",
+        f"`{command('requeue', task.name)}`",
         task,
         "",
         left,

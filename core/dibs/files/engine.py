@@ -35,6 +35,7 @@ from dibs.model.lazy import LazyModule
 from dibs.model.location import Location
 from dibs.model.names import PAUSED
 from dibs.model.process import Process
+from dibs.model.safe_text import command
 from dibs.model.sample import SECOND
 from dibs.model.settings import DEFAULT_TOML, Settings, check_wait
 from dibs.model.task import ASKED, AVAILABLE, DONE, FAILED, LATER, WAITING, Task
@@ -648,7 +649,7 @@ class FilesBoard(Blocks):
                 if ended and ended[0].kind == "lock":
                     raise BadName(f"{ident!r} is a lock: acquire it")
                 if ended:
-                    again = f"`dibs requeue {ended[0].name}` makes it available again"
+                    again = f"`{command('requeue', ended[0].name)}` makes it available again"
                     raise Changed(f"{ident!r} is {ended[0].state}: {again}", ident, ended)
                 if lives.complete(store, ident):
                     continue

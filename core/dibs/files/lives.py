@@ -17,6 +17,7 @@ from dibs.files import moves
 from dibs.files.board_files import GONE, KNOWN, KNOWN_LOST, NEW, PAST, PATIENCE
 from dibs.model import delays, names
 from dibs.model.errors import BadName, DibsError, Exists, StorageError, Uncertain, storage_error
+from dibs.model.safe_text import command
 from dibs.model.sample import SECOND
 from dibs.model.slots import refuse_slot
 from dibs.model.task import AVAILABLE, DONE, FAILED, FREE, Stamp, Task, describe
@@ -114,7 +115,7 @@ def add(
     if not published and port.boottime() - start > DRAFT_AGE // 2 * SECOND:
         raise Uncertain(
             f"adding {ident!r} took so long that a janitor may have removed it: "
-            f"look with `dibs show`, and add it under another id if it is missing"
+            f"look with `{command('show', ident)}`, and add it under another id if it is missing"
         )
     store.sync(name.rpartition("/")[0])
     if published:  # else the process that published it has written the line
@@ -353,11 +354,11 @@ def _exists(store: BoardFiles, ident: str, offered: str = "", *, earlier: bool =
         free = "; its payload is that of an earlier add, which was interrupted or is still running"
     elif not found:
         left = unpublished(store, ident)
-        used = "was used before: give another, or free it with `dibs forget`"
+        used = f"was used before: give another, or free it with `{command('forget', ident)}`"
         what = f"exists: {_unpublished_text(ident, *left)}" if left else used
         return Exists(f"the id {ident!r} {what}")
     elif {task.state for task in found} <= {DONE, FAILED}:
-        free = f"; `dibs requeue {found[0].name}` runs it again"
+        free = f"; `{command('requeue', found[0].name)}` runs it again"
     return Exists(f"the id {ident!r} exists: {describe(found)}{free}")
 
 

@@ -6,7 +6,6 @@ down a listing of the board, even if there are a hundred thousand of them.
 
 from __future__ import annotations
 
-from shlex import quote
 from typing import TYPE_CHECKING
 
 from dibs.files import janitor, lives
@@ -18,6 +17,7 @@ from dibs.model import names
 from dibs.model.answers import LockStatus
 from dibs.model.errors import BadName, Changed, Exists, Held, Lost, short
 from dibs.model.records import Record
+from dibs.model.safe_text import command
 from dibs.model.sample import SECOND
 from dibs.model.slots import is_named, refuse_slot
 from dibs.model.task import AVAILABLE, DEFAULT_PRIORITY, FREE, HELD, Task, describe
@@ -145,7 +145,7 @@ def _only_of(store: BoardFiles, terms: Terms) -> Task:
     if len(mine) != 1:
         raise BadName(
             f"{terms.owner!r} holds {len(mine)} claims here, not exactly one: give an id; "
-            f"`dibs ls {quote(f'owner={terms.owner}')}` lists them"
+            f"`{command('ls', f'owner={terms.owner}')}` lists them"
         )
     return mine[0]
 
@@ -213,7 +213,8 @@ def held_by(store: BoardFiles, facts: Facts, hint: str = "") -> Held:
 
 def _no_lock(ident: str) -> BadName:
     return BadName(
-        f"{ident!r} is a task on this board: see `dibs show`, or give the lock another name"
+        f"{ident!r} is a task on this board: see `{command('show', ident)}`, or give the lock "
+        "another name"
     )
 
 
@@ -223,10 +224,12 @@ def _gone(store: BoardFiles, ident: str) -> BadName | Exists:
 
     if purged(store, ident):
         return BadName(
-            f"{ident!r} is the id of a task that was purged: free it with `dibs forget`, "
-            "or give the lock another name"
+            f"{ident!r} is the id of a task that was purged: free it with "
+            f"`{command('forget', ident)}`, or give the lock another name"
         )
-    return Exists(f"{ident!r} was used here and has vanished: free it with `dibs forget`")
+    return Exists(
+        f"{ident!r} was used here and has vanished: free it with `{command('forget', ident)}`"
+    )
 
 
 def _again(store: BoardFiles, ident: str, terms: Terms, lease: str) -> FilesClaim:

@@ -46,7 +46,7 @@ _SPARE = 25
 _WAITERS = 2.0
 """Seconds between two looks at the workers that wait."""
 _OLDEST = 1000
-_SLICE = 2000
+_SLICE = 4000
 _HISTORY = 1800.0
 _REPORTED = 5000
 """So many past events are reported at most; the rates count all of them."""
@@ -414,9 +414,11 @@ class BoardTracker:
     def _look_for_oldest(self, start: float) -> None:
         """Read a slice of the available tasks, and report the oldest after the last slice."""
         if not self._sweep:
-            if start < self._oldest_at:
+            tasks = self._index.tasks
+            still = bool(self._ages) and all(name in tasks for _, name in self._ages)
+            if start < self._oldest_at or still:  # what came since is younger than these
                 return
-            self._sweep = [n for n in list(self._index.tasks) if n.endswith(".available")]
+            self._sweep = [n for n in tasks if n.endswith(".available")]
             self._ages, self._sweep_cost = [], 0.0
         before = time.thread_time()
         part, self._sweep = self._sweep[:_SLICE], self._sweep[_SLICE:]

@@ -38,6 +38,8 @@ class Location(NamedTuple):
     def runnable(self, text: str) -> str:
         """A text in which each command of dibs names this board, so that it works as it is typed.
 
+        A password of the location is left out, because the text may go to a screen or a log.
+
         >>> board.location.runnable("try `dibs reap`").startswith("try `dibs -d /")
         True
         """
@@ -45,7 +47,7 @@ class Location(NamedTuple):
             return text
         from shlex import join
 
-        begins = f"`{join(('dibs', *self.command_line_args))} "
+        begins = f"`{join(('dibs', '-d', self.label))} "
         return _commands().sub(lambda _: begins, text)
 
     def payload_path(self, task: Task) -> str | None:

@@ -99,8 +99,8 @@ class Listing(NamedTuple):
 
     def may_list(self, task: Task) -> bool:
         """Whether the list may hold this task now or once its claim is found to be stale."""
-        states = PANELS[self.panel].states
-        return task.state in states or (task.live and "stale" in states)
+        states, state = PANELS[self.panel].states, task.state
+        return state in states or (state in _LIVE and "stale" in states)
 
 
 class BoardModel:
@@ -610,12 +610,13 @@ class BoardModel:
 
     def _update_all_lists(self, delta: Delta, aged: Iterable[str], *, mark: bool) -> None:
         """Apply a delta to every list."""
-        for task in delta.removed:
-            for listing in self._listings:
-                if listing.rest:
-                    listing.rest.decided[task.name] = task
+        for listing in self._listings:
+            if listing.rest:
+                listing.rest.decided.update({task.name: task for task in delta.removed})
+            for task in delta.removed:
                 if listing.may_list(task):
                     listing.sorted_tasks.drop(task)
+        for task in delta.removed:
             self._forget(task)
         if len(delta.added) > _MANY:
             self._insert_many(delta.added)

@@ -16,6 +16,8 @@ from dibs import Task
 from dibs_tui.text.natural import natural
 
 _PIECE = 512
+_FEW = 16
+"""So many tasks are sorted into a piece one by one; for more it is sorted as a whole."""
 _UNSORTED = 8 * _PIECE
 """The tasks that an unsorted piece may have: each split makes the keys of all again."""
 
@@ -175,22 +177,31 @@ class SortedTasks:
             for task in tasks:
                 self.put(task)
             return
-        tails, pieces, unsorted, added = self._tails, self._pieces, self._unsorted, 0
+        parts: dict[int, list[tuple[Key, Task]]] = {}
+        tails, pieces, added = self._tails, self._pieces, 0
         for task in tasks:
             key = self._new_key(task)
             if self._moves(task):
                 self._keys[task.name] = key
-            number = bisect_left(tails, key)
-            if number == len(pieces):
-                number -= 1
-                tails[number] = key
-            piece = pieces[number]
-            piece.append(task)
-            unsorted[number] = True
+            number = min(bisect_left(tails, key), len(pieces) - 1)
+            parts.setdefault(number, []).append((key, task))
             added += 1
-            if len(piece) > _UNSORTED:
-                self._split(number)
+        for number in sorted(parts, reverse=True):  # a split moves only the pieces after it
+            self._put_part(number, parts[number])
         self._changed(added)
+
+    def _put_part(self, number: int, part: list[tuple[Key, Task]]) -> None:
+        """Insert tasks with their keys into a piece; few of them leave it sorted."""
+        piece = self._pieces[number]
+        self._tails[number] = max(self._tails[number], *(key for key, _ in part))
+        if self._unsorted[number] or len(part) > _FEW:
+            piece += [task for _, task in part]
+            self._unsorted[number] = True
+        else:
+            for key, task in part:
+                piece.insert(bisect_left(piece, key, key=self._place), task)
+        if len(piece) > _UNSORTED:
+            self._split(number)
 
     def after(self, key: Key | None, count: int) -> tuple[list[Task], Key | None]:
         """At least `count` tasks that are sorted after a key, and the key of the last of them.

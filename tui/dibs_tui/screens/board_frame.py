@@ -147,7 +147,7 @@ class BoardFrame:
                 full=clean(self._source.health.why_full),
                 held_back=held_back,
                 keys=self._spelled,
-                where=clean(join(self._source.location.command_line_args)),
+                where=clean(join(("-d", self._source.location.label))),
             )
         )
         if time.monotonic() < dashboard.hints_until:

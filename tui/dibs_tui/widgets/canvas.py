@@ -33,8 +33,10 @@ class Canvas(Widget):
 
     def render_line(self, y: int) -> Strip:
         """One line of the screen."""
-        base = self.rich_style
-        return _line(self._lines, y).apply_style(base).adjust_cell_length(self.size.width, base)
+        line, cells = _line(self._lines, y), self.size.width
+        if line.cell_length == cells:
+            return line
+        return line.adjust_cell_length(cells, self.rich_style)
 
 
 def _line(lines: Sequence[Strip], y: int) -> Strip:
@@ -43,7 +45,7 @@ def _line(lines: Sequence[Strip], y: int) -> Strip:
 
 def _differing(one: Strip, two: Strip) -> tuple[int, int]:
     """The first and the last differing cell of two lines."""
-    if one == two:
+    if one is two or one == two:
         return 0, 0
     old, new = list(one), list(two)
     while old and new and old[-1] == new[-1]:  # most of a row stays: a clock in it does not
