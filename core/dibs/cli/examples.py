@@ -46,6 +46,15 @@ EXAMPLES = {
         "dibs acquire gpu --slots 4 --wait 10m",
     ),
     "mcp": ("dibs -d /srv/tasks mcp --owner claude-1",),
+    "serve": (
+        "dibs -d /srv/tasks serve",
+        "dibs serve --listen '0.0.0.0:7373' --tls-cert cert.pem --tls-key key.pem",
+    ),
+    "token": (
+        "dibs token add ci --role worker --prefix ci/",
+        "dibs token ls",
+        "dibs token rm ci",
+    ),
     "status": ("dibs status deploy", "dibs --json status deploy"),
     "ls": ("dibs ls --state stale", "dibs ls owner=web-3 'age>5m'", "dibs ls --mine"),
     "show": ("dibs show report-7",),

@@ -91,6 +91,18 @@ VERBS = {
         "release a task or lock; no attempt is counted",
     ),
     "mcp": Verb("work", "mcp:serve", "owner", "serve the board to an agent as tools (MCP, stdio)"),
+    "serve": Verb(
+        "serve",
+        "serve:serve",
+        "listen cert key proxied clients tokens",
+        "serve the board over HTTP",
+    ),
+    "token": Verb(
+        "serve",
+        "token:token",
+        "tokenact tokenname role prefix tokens",
+        "add, list or remove the tokens that `serve` accepts",
+    ),
     "acquire": Verb(
         "lock",
         "work:acquire",
@@ -178,6 +190,7 @@ _GROUPS = {
     "act": "operators (CLAIM and NAME are exact names, as `ls` shows them)",
     "agent": "agents (`dibs help agents` prints the page to give to them)",
     "care": "maintenance",
+    "serve": "over a port (`dibs[serve]`)",
 }
 
 
@@ -644,6 +657,57 @@ OPTIONS: dict[str, Add] = {
         action="append",
         default=[],
         help="condition for exit code 6, such as 'stale>5' or 'oldest>15m'; may be repeated",
+    ),
+    "listen": lambda p: p.add_argument(
+        "--listen",
+        metavar="HOST:PORT",
+        type=some,
+        default="127.0.0.1:7373",
+        help="address to listen on (default: 127.0.0.1:7373; port 0: any free one)",
+    ),
+    "cert": lambda p: p.add_argument(
+        "--tls-cert", metavar="FILE", type=some, help="certificate with its chain, in PEM"
+    ),
+    "key": lambda p: p.add_argument(
+        "--tls-key",
+        metavar="FILE",
+        type=some,
+        help="its private key, in PEM (default: it is in the file of --tls-cert)",
+    ),
+    "proxied": lambda p: p.add_argument(
+        "--behind-proxy",
+        action="store_true",
+        help="a proxy in front has TLS, so this address may go without",
+    ),
+    "clients": lambda p: p.add_argument(
+        "--clients",
+        metavar="N",
+        type=count,
+        default=10_500,
+        help="number of connections at a time (default: 10500)",
+    ),
+    "tokens": lambda p: p.add_argument(
+        "--tokens",
+        metavar="DIR",
+        type=some,
+        help="folder with the tokens (default: .dibs/tokens of the board's directory)",
+    ),
+    "tokenact": lambda p: p.add_argument(
+        "act", choices=("add", "ls", "rm"), help="what to do: add, ls or rm"
+    ),
+    "tokenname": lambda p: p.add_argument(
+        "name", metavar="NAME", nargs="?", help="name of the token, which the log shows"
+    ),
+    "role": lambda p: p.add_argument(
+        "--role",
+        choices=("worker", "operator", "reader"),
+        help="worker: adds, claims and locks; operator: acts on all; reader: looks",
+    ),
+    "prefix": lambda p: p.add_argument(
+        "--prefix",
+        metavar="P",
+        type=some,
+        help="only ids and names of locks that begin with P (default: all)",
     ),
     "shell": lambda p: p.add_argument(
         "shell", choices=("bash", "zsh", "fish"), help="shell that sources the script"
