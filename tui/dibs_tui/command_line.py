@@ -22,7 +22,9 @@ from dibs.model.filters import parse
 from dibs_tui.settings.config import GLYPHS, THEMES, BadConfig, Config, load
 
 _BOARD_TEXT = "Show a board: live on a terminal, otherwise one frame of plain text."
-_DEMO_TEXT = "Show a temporary demo board with real workers, removed when you quit."
+_DEMO_TEXT = """\
+Show a temporary demo board with real workers, removed when you quit; without a terminal print
+one frame of a fixed example board."""
 _EXITS = """\
 exit codes:
   0      the dashboard was closed, or the frame was printed
@@ -164,12 +166,12 @@ def _printed(text: str) -> int:
 
 
 def _demo(args: argparse.Namespace, config: Config) -> int:
-    """Show a temporary board with real workers, or with `--seed` a fixed one without."""
+    """Show a temporary board with real workers; with `--seed`, or as one frame, a fixed one."""
     from tempfile import TemporaryDirectory
 
     from dibs_tui.demo import fixed_board
 
-    if args.seed:
+    if args.seed or args.once or args.json or not _terminal():
         with TemporaryDirectory(prefix="dibs-still-") as path:
             fixed_board.make(path)
             return _show(args, config, path, fixed=True)
@@ -239,9 +241,23 @@ def _flags(args: argparse.Namespace) -> dict[str, object]:
 
 def _parsed(argv: Sequence[str]) -> argparse.Namespace:
     given, rest = leading(list(argv))
+    if rest[:1] == ["help"]:
+        rest = [*rest[1:], "--help"]
     demo = rest[:1] == ["demo"]
     if demo or rest[:1] == ["board"]:
         rest = rest[1:]
+    args = parser_of(demo=demo).parse_intermixed_args(rest, namespace(given))
+    args.demo = demo
+    if not demo and args.place is not None:
+        if "board" not in given or os.sep in args.place or os.path.isdir(args.place):
+            args.board = args.place
+        else:
+            args.filter = [args.place, *args.filter]
+    return args
+
+
+def parser_of(*, demo: bool) -> Parser:
+    """The parser of `dibs demo`, or of `dibs board`."""
     prog = "dibs demo" if demo else "dibs board"
     parser = Parser(prog=prog, description=_DEMO_TEXT if demo else _BOARD_TEXT, epilog=_EXITS)
     common(parser)
@@ -260,11 +276,4 @@ def _parsed(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--glyphs", metavar="SET", help=glyphs)
     if demo:
         parser.add_argument("--seed", action="store_true", help="fixed example board, no workers")
-    args = parser.parse_intermixed_args(rest, namespace(given))
-    args.demo = demo
-    if not demo and args.place is not None:
-        if "board" not in given or os.sep in args.place or os.path.isdir(args.place):
-            args.board = args.place
-        else:
-            args.filter = [args.place, *args.filter]
-    return args
+    return parser
