@@ -17,6 +17,7 @@ import pytest
 import dibs
 from dibs.cli.grammar import VERBS
 from one_file.__main__ import CORE, MOST, PACKAGE, bare, pyz
+from tests.core.test_packaging import VERSION
 from tests.patience import PATIENCE
 
 
@@ -111,7 +112,7 @@ def from_add_to_done(one_file: Path, board_dir: Path, python: str) -> None:
         "a",
         "b",
     ]
-    assert dibs("--version") == "dibs 0.1.0\n"
+    assert dibs("--version") == f"dibs {VERSION}\n"
 
 
 def test_an_older_python_gets_one_line(one_file: Path) -> None:

@@ -3,13 +3,17 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from contextlib import suppress
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 
+from dibs.cli.grammar import VERBS
+
 CHECKOUT = Path(__file__).parents[2]
+VERSION = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["version"]
 CLAIM = re.compile(r"a\.f[1-9]\d*(a\d+)?\.me-[0-9A-F]{10}")
 DASHBOARD = {"dibs_tui", "humanize", "rich", "textual", "watchfiles"}
 
@@ -65,7 +69,16 @@ def test_the_wheel_is_typed_and_holds_two_packages_and_nothing_else(wheel: Path)
     names = set(ZipFile(wheel).namelist())
     assert {"dibs/py.typed", "dibs/sh/dibs.sh", "dibs/AGENTS.md", "dibs_tui/py.typed"} <= names
     tops = {name.partition("/")[0] for name in names}
-    assert tops == {"dibs", "dibs_tui", "dibs-0.1.0.dist-info"}
+    assert tops == {"dibs", "dibs_tui", f"dibs-{VERSION}.dist-info", f"dibs-{VERSION}.data"}
+    data = {name.rpartition("/") for name in names if ".data/" in name}
+    assert {folder for folder, _, _ in data} == {f"dibs-{VERSION}.data/data/share/man/man1"}
+
+
+def test_the_installed_package_has_a_man_page_of_each_command(dibs: Path) -> None:
+    found = {path.name for path in (dibs.parents[1] / "share/man/man1").iterdir()}
+    assert {f"dibs-{word}.1" for word in (*VERBS, "run", "board", "demo")} | {"dibs.1"} == found
+    page = (dibs.parents[1] / "share/man/man1/dibs.1").read_text()
+    assert f'"dibs {VERSION}"' in page
 
 
 def test_the_installed_script_serves_a_worker_from_add_to_done(dibs: Path, board_dir: Path) -> None:

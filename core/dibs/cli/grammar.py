@@ -158,7 +158,7 @@ ALIASES = {"renew": "beat", "prioritise": "prioritize"}
 """Other spellings of verbs, which scripts may use."""
 COMMANDS = (*VERBS, *ALIASES, "run", "board", "demo")
 """Every word that can be in the place of a verb."""
-_GROUPS = {
+GROUPS = {
     "produce": "producers",
     "work": "workers (CLAIM is the exact name that `claim` printed)",
     "lock": "locks",
@@ -749,7 +749,7 @@ def overview() -> str:
         "with a live terminal dashboard.",
         "A task is a file; claiming it is one atomic rename.",
     ]
-    for group, title in _GROUPS.items():
+    for group, title in GROUPS.items():
         lines += ["", f"{title}:"]
         lines += [f"  {w:<14} {v.text}" for w, v in VERBS.items() if v.group == group]
         if group == "work":
