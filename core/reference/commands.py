@@ -15,28 +15,28 @@ DASHBOARD = "the dashboard"
 """The title of the commands that are no verbs of the core."""
 
 
-class Argument(NamedTuple):
+class ArgumentEntry(NamedTuple):
     """One argument or option, as it is written and what it means."""
 
     spelled: str
     text: str
 
 
-class Command(NamedTuple):
+class CommandEntry(NamedTuple):
     """One command with all that its help says."""
 
     word: str
     group: str
     summary: str
     usage: str
-    arguments: list[Argument]
+    arguments: list[ArgumentEntry]
     notes: str
     """What its help says after the arguments, such as its own exit codes."""
     examples: tuple[str, ...]
     aliases: list[str]
 
 
-def commands() -> Iterator[Command]:
+def commands() -> Iterator[CommandEntry]:
     """Every command, in the order of the help."""
     for key, title in GROUPS.items():
         for word, verb in VERBS.items():
@@ -49,24 +49,24 @@ def commands() -> Iterator[Command]:
         yield _command(word, DASHBOARD, str(parser.description), parser)
 
 
-def common() -> list[Argument]:
+def common() -> list[ArgumentEntry]:
     """The options that every command has."""
     parser = argparse.ArgumentParser()
     grammar.common(parser)
-    return [Argument(_spelled(action), str(action.help)) for action in parser._actions]
+    return [ArgumentEntry(_spelled(action), str(action.help)) for action in parser._actions]
 
 
-def _command(word: str, group: str, summary: str, parser: argparse.ArgumentParser) -> Command:
+def _command(word: str, group: str, summary: str, parser: argparse.ArgumentParser) -> CommandEntry:
     shared = {argument.spelled for argument in common()}
     actions = [action for action in parser._actions if _spelled(action) not in shared]
     words = [f"dibs {word}", *map(_in_usage, sorted(actions, key=_place))]
     notes = str(parser.epilog)
-    return Command(
+    return CommandEntry(
         word,
         group,
         " ".join(summary.split()),
         str(parser.usage or " ".join(words)),
-        [Argument(_spelled(action), " ".join(str(action.help).split())) for action in actions],
+        [ArgumentEntry(_spelled(action), " ".join(str(action.help).split())) for action in actions],
         "" if notes == SEE_EXITS else notes,
         EXAMPLES.get(word, ()),
         [alias for alias, verb in ALIASES.items() if verb == word],

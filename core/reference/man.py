@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dibs.cli.topics import page
-from reference.commands import Argument, Command, commands, common
+from reference.commands import ArgumentEntry, CommandEntry, commands, common
 
 _ABOUT = """\
 dibs is a job queue and lock service in a plain directory, with a live terminal dashboard. A task \
@@ -20,7 +20,7 @@ def pages(version: str) -> dict[str, str]:
     return {f"{name}.1": "\n".join([*lines, ""]) for name, lines in sorted(texts.items())}
 
 
-def _overview(found: list[Command], version: str) -> Iterator[str]:
+def _overview(found: list[CommandEntry], version: str) -> Iterator[str]:
     yield from _head("dibs", "job queue and lock service in a plain directory", version)
     yield from (".SH SYNOPSIS", ".B dibs", _roff("[-d BOARD] [--json] VERB …"))
     yield from (".SH DESCRIPTION", _roff(_ABOUT))
@@ -30,14 +30,16 @@ def _overview(found: list[Command], version: str) -> Iterator[str]:
         if command.group != group:
             group = command.group
             yield f".SH {_quoted(group.split(' (')[0].upper())}"
-        yield from _item(Argument(f"dibs-{command.word}(1)", command.summary))
+        yield from _item(ArgumentEntry(f"dibs-{command.word}(1)", command.summary))
     for title, topic in (("EXIT STATUS", "exit-codes"), ("ENVIRONMENT", "environment")):
         yield f".SH {title}"
         yield from _as_it_is(str(page(topic)))
-    yield from _list("SEE ALSO", [Argument("dibs help filters, dibs help agents", "more pages")])
+    yield from _list(
+        "SEE ALSO", [ArgumentEntry("dibs help filters, dibs help agents", "more pages")]
+    )
 
 
-def _command(command: Command, version: str) -> Iterator[str]:
+def _command(command: CommandEntry, version: str) -> Iterator[str]:
     name = f"dibs-{command.word}"
     yield from _head(name, command.summary.removesuffix("."), version)
     yield from (".SH SYNOPSIS", _roff(command.usage))
@@ -60,13 +62,13 @@ def _head(name: str, summary: str, version: str) -> Iterator[str]:
     yield from (".SH NAME", f"{_roff(name)} \\- {_roff(summary)}")
 
 
-def _list(title: str, arguments: list[Argument]) -> Iterator[str]:
+def _list(title: str, arguments: list[ArgumentEntry]) -> Iterator[str]:
     yield f".SH {title}"
     for argument in arguments:
         yield from _item(argument)
 
 
-def _item(argument: Argument) -> Iterator[str]:
+def _item(argument: ArgumentEntry) -> Iterator[str]:
     yield ".TP"
     yield f"\\fB{_roff(argument.spelled)}\\fR"
     yield _roff(argument.text)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from dibs.cli.topics import page
-from reference.commands import Argument, Command, commands, common
+from reference.commands import ArgumentEntry, CommandEntry, commands, common
 
 MADE = "<!-- Made by `python -m reference`: change the parsers, the examples or the topics. -->"
 _TOPICS = {"exit-codes": "Exit codes", "filters": "Filters", "environment": "Environment"}
@@ -38,7 +38,7 @@ def command_line() -> str:
     return "\n".join([*lines, ""])
 
 
-def _section(command: Command) -> Iterator[str]:
+def _section(command: CommandEntry) -> Iterator[str]:
     yield f"### dibs {command.word}"
     yield ""
     yield f"{inline(_sentence(command.summary))}"
@@ -57,7 +57,7 @@ def _sentence(text: str) -> str:
     return text[0].upper() + text[1:].removesuffix(".") + "."
 
 
-def _table(arguments: list[Argument]) -> Iterator[str]:
+def _table(arguments: list[ArgumentEntry]) -> Iterator[str]:
     yield from ("| argument | means |", "|---|---|")
     for spelled, text in arguments:
         yield f"| `{cell(spelled)}` | {inline(text)} |"
