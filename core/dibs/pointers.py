@@ -157,7 +157,7 @@ def _content(common: str, where: str) -> bytes:
         return "\n".join(lines).encode()
     except ValueError:  # a surrogate is not printable either
         raise BadName(
-            f"{where!a} cannot be written into {POINTER}: give a path of printable UTF-8 text"
+            f"{where!r} cannot be written into {POINTER}: give a path of printable UTF-8 text"
         ) from None
 
 

@@ -251,7 +251,7 @@ def appoint(given: str | None) -> Appointment:
     inside = found is not None and bool(common) and _belongs(found, top, common)
     if found is None:
         if common:
-            return _shared(where, common)
+            return _shared(where, common, top)
         return Appointment(where, hint=_away(where) if given is not None else "")
     if inside and not same(found.where, where):
         raise Exists(
@@ -259,7 +259,7 @@ def appoint(given: str | None) -> Appointment:
             f"without a path makes sure of it, and {_init('-d', where)} makes another board"
         )
     if common and (not found.file if inside else given is not None):
-        return _shared(where, common)
+        return _shared(where, common, top)
     if not same(found.where, where):
         return Appointment(where, hint=_away(where))
     another = "" if inside else "; `dibs init .` makes another one here"
@@ -268,10 +268,14 @@ def appoint(given: str | None) -> Appointment:
     return Appointment(where, found.file, hint=hint)
 
 
-def _shared(where: str, common: str) -> Appointment:
+def _shared(where: str, common: str, top: str) -> Appointment:
     """The board that a new pointer names, or one that names it already."""
     file, new = write_pointer(common, where)
     hint = f"all worktrees of this repository use this board: {file} names it"
+    inside = new and not match_scheme(where) and os.path.commonpath((where, top)) == top != where
+    if inside and os.path.commonpath((where, common)) != common:
+        line = f"/{os.path.relpath(where, top)}/"
+        hint += f"; add {line} to .gitignore, or git takes its tasks for files of the project"
     return Appointment(where, file, new, hint)
 
 

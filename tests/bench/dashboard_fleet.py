@@ -18,11 +18,17 @@ WORKING = 300
 SHOWN = 0.4
 """Seconds for which a probe stays at the top."""
 _TICK = 0.002
+_LETTERS, _PLACES = 26, 4
 
 
 def probe(number: int) -> str:
-    """The id of a probe: no other text on the screen contains it, and it sorts last."""
-    return f"zz-{number:05}"
+    """The id of a probe: no other text on the screen contains its capitals, and it sorts last.
+
+    Its capitals all differ from those of the two dozen probes before it, which may stand in its
+    place: cells that read the same are not sent again, so an equal one would cut the id in two.
+    """
+    letters = (number + number // _LETTERS**place for place in range(1, _PLACES + 1))
+    return "zz-" + "".join(chr(ord("A") + letter % _LETTERS) for letter in letters)
 
 
 def changes(tasks: int) -> Iterator[tuple[str, str]]:

@@ -121,7 +121,7 @@ def watch(
 
 def _latency(terminal: Terminal, ident: str, at: float, start: int) -> float:
     """Seconds from a probe's rename to its id on the terminal; one second if it never came."""
-    found = terminal.when(ident.encode(), start)
+    found = terminal.when(ident.removeprefix("zz-").encode(), start)
     return found[1] - at if found is not None else 1.0
 
 

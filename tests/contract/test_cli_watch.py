@@ -255,7 +255,10 @@ def test_wait_for_a_filter_that_matches_nothing_is_exit_4(
     board.add("a")
     assert command("wait", "id^=x y", code=4) == ""
     (row,) = map(json.loads, command("--json", "wait", "id^=x y", code=4).splitlines())
-    assert (row["status"], "`dibs ls 'id^=x y'`" in row["error"]) == ("none", True)
+    assert (row["status"], command.runnable("`dibs ls 'id^=x y'`") in row["error"]) == (
+        "none",
+        True,
+    )
 
 
 def test_wait_refuses_what_never_ends(board: dibs.Board, command: Command) -> None:

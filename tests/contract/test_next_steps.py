@@ -108,7 +108,7 @@ def test_a_purged_id_is_said_to_be_used(command: Command, board: dibs.Board) -> 
     assert command("purge", "--done", "--older-than", "0") == "1 done task was removed"
     said = command("add", "a", code=3)
     assert "was used before" in said
-    assert "`dibs forget`" in said
+    assert "`dibs forget a`" in said
 
 
 def test_a_resume_names_who_holds_it_or_how_to_list_the_claims(place: Place) -> None:

@@ -592,7 +592,8 @@ def test_init_in_a_second_worktree_makes_no_second_board(terrain: Terrain) -> No
     pointer = main / ".git/dibs.toml"
     assert first.stdout == f"{main}/tasks\n"
     assert first.stderr == (
-        f"dibs: all worktrees of this repository use this board: {pointer} names it\n"
+        f"dibs: all worktrees of this repository use this board: {pointer} names it; "
+        "add /tasks/ to .gitignore, or git takes its tasks for files of the project\n"
     )
     kept = pointer.read_bytes()
     assert b'board = "../tasks"' in kept
@@ -600,6 +601,7 @@ def test_init_in_a_second_worktree_makes_no_second_board(terrain: Terrain) -> No
         done = terrain.run(folder, *argv)
         assert (done.returncode, done.stdout) == (0, f"{main}/tasks\n"), done
         assert str(pointer) in done.stderr
+        assert ".gitignore" not in done.stderr
     said = terrain.refused(beside, "init", "tasks", code=3)
     assert f"{main}/tasks" in said
     assert f"{beside}/tasks" in said
@@ -607,6 +609,15 @@ def test_init_in_a_second_worktree_makes_no_second_board(terrain: Terrain) -> No
     assert (found["board"], found["pointer"]) == (f"{main}/tasks", str(pointer))
     assert pointer.read_bytes() == kept
     assert terrain.boards() == [f"{main}/tasks"]
+
+
+@needs_git
+def test_init_outside_of_the_work_tree_says_nothing_about_git_ignoring_it(
+    terrain: Terrain, tmp_path: Path
+) -> None:
+    main, *_ = terrain.worktrees()
+    done = terrain.run(main, "init", str(tmp_path / "elsewhere"))
+    assert (done.returncode, ".gitignore" in done.stderr) == (0, False)
 
 
 @needs_git

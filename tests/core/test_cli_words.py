@@ -209,7 +209,7 @@ def test_undo_names_the_last_act_that_can_be_undone(command: Command) -> None:
     said = command("undo", code=3)
     assert "cannot undo the force-release of 'b'" in said
     assert "the last act that can be undone is the park of 'a' by tester@" in said
-    assert said.endswith(f"`dibs undo {name} a.available` undoes it (board {command.path})")
+    assert said.endswith(f"`dibs undo {name} a.available` undoes it")
     said = command("undo", "c", code=3)
     assert said.startswith("dibs: there is nothing to undo on 'c': ")
     assert "the log has no act on it, or all are undone" in said

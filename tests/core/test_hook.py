@@ -240,6 +240,15 @@ def test_a_file_for_the_environment_that_is_no_small_file_is_left_alone(
     assert kind != "long" or path.stat().st_size == (1 << 20) + 1
 
 
+def test_all_that_is_wrong_is_one_line(client: Client, tmp_path: Path) -> None:
+    client.command.where = str(tmp_path / "missing")
+    said = client.send("session-start", call("session-start"), CLAUDE_ENV_FILE=str(tmp_path)).stderr
+    begin = f"dibs: hook session-start: {tmp_path}: Is a directory: claims are not tied to "
+    assert said.startswith(begin)
+    assert said.count("\n") == 1
+    assert client.command.where in said
+
+
 @pytest.mark.parametrize("argv", [[], ["stop", "more"], ["stop", "--unheard-of"], ["--", "a", "b"]])
 def test_a_hook_with_invalid_arguments_never_breaks_a_client(
     command: Command, argv: list[str], capfd: pytest.CaptureFixture[str]

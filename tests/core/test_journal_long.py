@@ -297,7 +297,8 @@ def test_a_lock_with_a_long_history_is_shown_with_its_last_events(command: Comma
     events = [event(now + n / 1000, "acquire", "gate") for n in range(3000)]
     written(command.path, "web-1-aa.jsonl", *events)
     done = command.run("show", "gate")
-    assert b"older events are not shown: `dibs log gate` shows all" in done.stderr
+    hint = f"older events are not shown: `dibs -d {command.path} log gate` shows all"
+    assert hint.encode() in done.stderr
     history = json.loads(command("--json", "show", "gate"))["history"]
     assert [e["at"] for e in history] == [e.at for e in events[-1000:]]
     lines = command("log", "gate").splitlines()

@@ -227,6 +227,7 @@ def test_a_paused_board_says_by_whom_and_a_wait_ends_with_the_pause(
         paused = await me.call("claim")
         assert (paused["status"], paused["failed"]) == ("paused", False)
         assert (paused["by"], paused["reason"]) == ("ops", "deploy")
+        assert f"`dibs -d {scratch} resume`" in paused["error"]
         assert (await me.call("look"))["paused"][0]["reason"] == "deploy"
         waiting = asyncio.create_task(me.call("claim", wait=50))
         await asyncio.sleep(0)

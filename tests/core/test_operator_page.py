@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dibs.cli import grammar
+import dibs
+from dibs.cli import grammar, main
 from tests.core.test_docs import example_commands, fences
 
 ROOT = Path(__file__).parents[2]
@@ -29,6 +30,17 @@ def test_each_command_of_the_page_is_accepted(line: str) -> None:
     assert commands
     for command in commands:
         assert grammar.parse(command).run is not None
+
+
+def test_the_command_for_the_reasons_of_failed_tasks_prints_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    board = dibs.open(tmp_path / "board", create=True)
+    board.park(board.add("x").name, "the parser breaks on it")
+    section = PAGE.partition("\n## A task in failed")[2]
+    (command,) = example_commands(fences(section, "sh")[0].splitlines()[0])
+    assert main(["-d", str(tmp_path / "board"), *command]) == 0
+    assert "the parser breaks on it" in capsys.readouterr().out
 
 
 def test_the_page_names_every_alert_and_no_other() -> None:

@@ -92,7 +92,7 @@ def test_run_is_refused_in_one_line_and_nothing_is_claimed(board_dir: Path) -> N
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
     assert "dibs run needs the /proc of Linux" in line
-    assert "use `dibs claim`" in line
+    assert f"use `dibs -d {board_dir} claim`" in line
     assert dibs.open(board_dir).snapshot().counts()["available"] == 1
 
 

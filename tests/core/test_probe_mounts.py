@@ -157,7 +157,7 @@ def test_init_warns_of_clocks_that_need_a_longer_ttl(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, f"{board}\n".encode())
     assert re.fullmatch(
         r"dibs: fine with polling, least ttl 1[0-4] s, but this board's ttl is 5 s: "
-        r"raise it in .dibs/board.toml \(`dibs check --probe` shows details\)\n",
+        r"raise it in .dibs/board.toml \(`dibs -d [^`]* check --probe` shows details\)\n",
         done.stderr.decode(),
     )
 

@@ -161,6 +161,17 @@ TROUBLES: dict[Trouble, tuple[Callable[[Path], object], str]] = {
 }
 
 
+def test_a_board_of_which_only_dibs_is_gone_is_called_that(path: Path) -> None:
+    dibs.open(path).add("x")
+    with watched(path) as found:
+        found.until_live()
+        shutil.rmtree(path / ".dibs")
+        found.until(lambda: found.health.trouble is Trouble.MISSING)
+        assert found.health.cause.startswith(f"{path}: its folder .dibs is gone, but not its tasks")
+        with pytest.raises(dibs.BoardMissing, match=r"its folder \.dibs is gone"):
+            found.watch.open()
+
+
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_trouble_has_a_kind_and_a_cause_and_ends_without_help(
     trouble: Trouble, path: Path, tmp_path: Path

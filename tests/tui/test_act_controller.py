@@ -200,6 +200,23 @@ def test_an_answer_is_for_one_asked_task(desk: Desk) -> None:
     renamed({})
 
 
+def test_an_undo_is_offered_only_after_an_act_that_can_be_undone(desk: Desk) -> None:
+    name = desk.stale("task-1")
+    put(desk.model, FAILED)
+    assert not desk.acts.can_undo
+    for selected, command, can in (
+        (name, "force-release", False), (FAILED, "requeue", True), (name, "park", False),
+    ):  # fmt: skip
+        desk.select(selected)
+        desk.acts.start(command)
+        desk.dialogs.opened[-1][2](outcomes(desk, "done"))
+        assert desk.acts.can_undo is can
+    desk.select(FAILED)
+    desk.acts.start("requeue")
+    desk.dialogs.opened[-1][2](outcomes(desk, "refused"))
+    assert not desk.acts.can_undo
+
+
 @pytest.mark.parametrize("command", DESTRUCTIVE)
 def test_every_command_says_why_the_screen_is_locked(desk: Desk, command: str) -> None:
     desk.surface.locked = "read-only"

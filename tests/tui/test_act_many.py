@@ -308,7 +308,7 @@ def test_a_long_plan_keeps_its_effect_visible_and_lists_doubtful_tasks_first(
         for key in ("pagedown", "end", "pageup"):
             await pilot.press(key)
             assert "Cannot be undone" in text_of(app)
-            assert "processes are not stopped" in text_of(app)
+            assert "Their next heartbeats" in text_of(app)
             assert "Cancel" in text_of(app)
         page = app.screen.query_one("#reading", Page)
         assert page.overflows

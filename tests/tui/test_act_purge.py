@@ -49,6 +49,16 @@ def line(app: DibsApp) -> str:
     return app.screen.line
 
 
+def test_an_age_that_is_typed_at_once_replaces_the_one_that_is_there(board: dibs.Board) -> None:
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await pilot.press("D")
+        await asked(app, pilot, "no done task is that old")
+        await pilot.press("0", "s")
+        await until(pilot, lambda: "3 of 3 done tasks are older" in text_of(app))
+
+    drive(Path(board.location.where), steps)
+
+
 def test_a_purge_counts_asks_for_the_count_and_removes_only_what_it_counted(
     board: dibs.Board,
 ) -> None:

@@ -61,7 +61,7 @@ def test_an_expired_claim_is_released_by_y_and_by_nothing_else(
         await until(pilot, lambda: "stale 1" in text_of(app))
         await until(pilot, lambda: "EXPIRED" in text_of(app))
         await opened(app, pilot, "4", "down", "X")
-        await until(pilot, lambda: "process is not stopped" in text_of(app))
+        await until(pilot, lambda: "stops only a `dibs run`" in text_of(app))
         shown = text_of(app)
         assert "force-release" in shown
         assert "past its lease" in shown

@@ -130,6 +130,6 @@ def test_notices_say_how_to_end_them() -> None:
         old = f"{ident}.f7.agent-7-0123456789"
         model.note(event("reap", ident, f"{old}.claimed")._replace(at=now))
         model.note(event("refused", ident, old, by="a", reason="done")._replace(at=now))
-    brake, back = board_notices(model, "", held_back=None, keys={})
+    brake, back = board_notices(model, "", held_back=None, keys={}, where="")
     assert "`allow bulk acts`" in brake.more
     assert back.hint == "Esc hides"

@@ -123,6 +123,21 @@ def test_each_reason_for_an_empty_screen_has_its_own_card(path: Path, tmp_path: 
     drive(path, older)
 
 
+def test_a_board_whose_tasks_are_all_done_is_not_called_empty(
+    path: Path, board: dibs.Board
+) -> None:
+    board.add("one")
+    claim = board.claim("one")
+    assert claim is not None
+    claim.done()
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: "no open tasks" in text_of(app))
+        assert "add one" not in text_of(app)
+
+    drive(path, steps, size=(80, 24))
+
+
 def test_a_free_lock_is_listed_from_the_start_and_as_soon_as_it_is_released(
     path: Path, board: dibs.Board
 ) -> None:

@@ -18,7 +18,9 @@ from dibs_tui.model.frame.graph_band import (
 )
 from dibs_tui.model.frame.history import bucket_of, flow, levels
 from dibs_tui.model.frame.pieces import plain
-from tests.tui.board_models import NOW, SECOND, event, put, still
+from dibs_tui.model.frame.tally import Tally
+from dibs_tui.settings.config import Config
+from tests.tui.board_models import NOW, SECOND, claim, event, put, still
 
 pytestmark = pytest.mark.fast("dibs_tui.model.frame")
 
@@ -198,3 +200,14 @@ def test_a_bucket_that_begins_now_has_a_rate() -> None:
     rates.note_move("claim", "a.available", "a.f1.w-0123456789.claimed", AT - 100)
     for now in (0.0, AT - AT % 75):
         assert len(flow(rates, "claims", now, 48, 3600)) == 48
+
+
+def test_owners_whose_claims_are_all_stale_are_not_counted_as_workers() -> None:
+    model = still()
+    claim(model, "a", "dead", beats=(500.0,))
+    claim(model, "b", "works")
+    claim(model, "c", "both", beats=(500.0,))
+    claim(model, "d", "both")
+    tally = Tally(model, Config())
+    assert tally.counts(known=True)["owners"] == 3
+    assert tally.workers == 2

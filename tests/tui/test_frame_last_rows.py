@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dibs.model.delta import Delta
 from dibs_tui.model.frame.keys_row import FooterKey, keys_row
 from dibs_tui.model.frame.pieces import Piece, plain
 from dibs_tui.model.frame.status_row import Listed, Said, row_fact, status_row
@@ -93,6 +94,16 @@ def test_the_fact_about_a_claim_names_its_evidence_or_its_holder() -> None:
         == "lost  EXPIRED: no heartbeat for 3m20s, lease 1m00s"
     )
     assert plain(row_fact(model, task_of(held))) == "held  claimed by ada"
+
+
+def test_the_fact_about_a_grey_row_says_what_became_of_its_task() -> None:
+    model = still()
+    name = claim(model, "a", "web")
+    model.apply(Delta(removed=(task_of(name),)))
+    assert plain(row_fact(model, task_of(name))) == "a  changed or gone"
+    model.note(event("refused", "a", name, by="web", ago=4))
+    model.note(event("force-release", "a", name, "a.f1.available", "ada@web-1", ago=5))
+    assert plain(row_fact(model, task_of(name))) == "a  was force-released by ada@web-1 5s ago"
 
 
 def test_no_text_of_a_board_reaches_the_row_as_a_control_character() -> None:

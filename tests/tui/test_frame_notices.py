@@ -32,7 +32,7 @@ def came_back(model: BoardModel, count: int, owner: str = "agent-7") -> None:
 
 
 def found(model: BoardModel, trouble: str = "", held_back: int | None = None) -> list[RowNotice]:
-    return list(board_notices(model, trouble, held_back=held_back, keys=KEYS))
+    return list(board_notices(model, trouble, held_back=held_back, keys=KEYS, where="-d /board"))
 
 
 def test_all_notices_come_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,6 +52,7 @@ def test_tasks_that_no_one_takes_are_a_notice() -> None:
     (notice,) = found(model)
     assert notice.kind == "untaken"
     assert notice.words == "○ 1 available, and no worker takes them"
+    assert notice.more == "start one: dibs run --loop -d /board -- COMMAND"
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from dibs_tui.model.board import BoardModel
 from dibs_tui.model.columns import COLUMNS
 from dibs_tui.model.event_text import event_text
 from dibs_tui.model.failures import TOGETHER, last_line, shared_failures
+from dibs_tui.model.problem_lines import lines_of
 from dibs_tui.model.problems import problems
 from dibs_tui.print_once import frame
 from dibs_tui.settings.config import Config
@@ -48,12 +49,31 @@ def test_failures_with_the_same_last_line_are_one_problem() -> None:
     put(model, done)
     (group,) = [g for g in problems(model, Config()) if g.title.startswith("failed together")]
     (problem,) = group.problems
-    assert (problem.word, problem.claims) == (f"{TOGETHER} failed", tuple(names))
+    assert (problem.word, problem.claims) == (f"{TOGETHER} later", tuple(names))
+    assert problem.state == "later"
     first = NOW.fs / SECOND - 60 - TOGETHER + 1
     assert problem.reason == f"{LINE} · since {clock(first)} · 2 owners"
     assert problem.terms == "reason~connection reason~refused"
     test = parse(problem.terms.split())
     assert {t.name for t in model.tasks.values() if test(model.entry(t))} == set(names)
+
+
+def test_failures_of_which_some_are_tried_again_say_how_many_of_each() -> None:
+    model = still()
+    for number in range(TOGETHER):
+        failed(model, f"t{number}", LINE)
+    name, src = "failed/x.f1a5.w-0123456789", "x.f1.w-0123456789.claimed"
+    put(model, name)
+    model.apply(Delta(events=(event("fail", "x", src, name, "w", LINE, ago=60),)))
+    (group,) = [g for g in problems(model, Config()) if g.title.startswith("failed together")]
+    (line,) = lines_of(model, [group])
+    assert (line.problem.word, line.problem.state, line.word) == ("1 failed", "failed", "failed")
+    assert line.detail.startswith(f"1 failed · {TOGETHER} later · since ")
+    model.apply(Delta(removed=(task_of(name),)))
+    (group,) = [g for g in problems(model, Config()) if g.title.startswith("failed together")]
+    (line,) = lines_of(model, [group])
+    assert (line.problem.state, line.word) == ("later", "later")
+    assert line.detail.startswith(f"{TOGETHER} later · since ")
 
 
 def test_a_done_task_has_no_reason_even_if_it_failed_before() -> None:
@@ -123,7 +143,7 @@ def test_a_hostile_reason_makes_a_filter_of_plain_words_only() -> None:
     parse(shared.terms.split())
 
 
-def test_a_later_task_shows_when_it_starts_after_all_available_ones() -> None:
+def test_a_later_task_shows_when_it_starts_and_comes_last_until_it_is_due() -> None:
     model = still()
     name = failed(model, "t", LINE)
     put(model, f"due.f1n{START - 1}.later", "now.available", "low.f0p1.available")
@@ -132,8 +152,7 @@ def test_a_later_task_shows_when_it_starts_after_all_available_ones() -> None:
     assert cell(model.line(task_of(f"due.f1n{START - 1}.later"))) == "due"
     listing = model.listing("available", "priority")
     ids = [task.id for task in listing.sorted_tasks]
-    assert ids[:2] == ["now", "low"]
-    assert set(ids[2:]) == {"due", "t"}
+    assert ids == ["due", "now", "low", "t"]
     assert model.count("later") == 2
     assert model.next_start() == 0
     model.apply(Delta(removed=(task_of(f"due.f1n{START - 1}.later"),)))
@@ -175,7 +194,7 @@ def test_failures_with_one_cause_are_requeued_as_one_plan(
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         await until(pilot, lambda: "4 later  in" in text_of(app))
         await pilot.press("8")
-        await until(pilot, lambda: "4 tasks ·" in text_of(app) and LINE in text_of(app))
+        await until(pilot, lambda: "4 later ·" in text_of(app) and LINE in text_of(app))
         await pilot.press("R")
         await asked(app, pilot, "y — ")
         assert text_of(app).count(LINE) >= 4, "each line of the plan has the reason"

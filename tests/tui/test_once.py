@@ -85,7 +85,10 @@ def test_the_head_says_where_when_and_who(place: Place) -> None:
 
 
 def test_an_empty_board_says_what_to_do(place: Place) -> None:
-    assert "add one with `dibs add ID`" in frame(place.board, width=80, terms=[])
+    said = f"no tasks yet: add one with `dibs -d {place.path} add ID`"
+    assert said in frame(place.board, width=200, terms=[])
+    claimed(place, "over").done()
+    assert "add one" not in frame(place.board, width=200, terms=[])
 
 
 def test_a_filter_says_how_many_match(place: Place) -> None:

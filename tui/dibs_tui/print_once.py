@@ -27,7 +27,7 @@ from dibs_tui.text.safe import clean, fit
 from dibs_tui.text.safe import width as cells
 
 if TYPE_CHECKING:
-    from dibs import Board, Entry, Snapshot, Task
+    from dibs import Board, Entry, Location, Snapshot, Task
 
 ROWS = 20
 """The most rows of one section."""
@@ -45,6 +45,7 @@ _SECTIONS = {
     "done": "done",
 }
 """The sections in their order; each has the columns of a panel."""
+_NO_TASKS = "no tasks yet: add one with `dibs add ID`"
 _OMITTED = frozenset(("state", "reason"))
 """Columns left out: the title of a section is its state, and reasons need the complete log."""
 
@@ -62,13 +63,14 @@ def frame(board: Board, *, width: int, terms: Sequence[str]) -> str:
     width = max(width, 20)
     found = _look(board, terms)
     first = {state: _first(found, state) for state in _SECTIONS}
-    lines = [*_head(board, width), *_wrapped(_counts(board, found, first[AVAILABLE]), width)]
+    counts = map(board.location.runnable, _counts(board, found, first[AVAILABLE]))
+    lines = [*_head(board, width), *_wrapped(counts, width)]
     now = found.snapshot.now.fs / SECOND
     lines += [f"PAUSED {pause_text(pause, now)}" for pause in found.snapshot.pauses]
     if shells := found.snapshot.shell_claims:
         lines.append(f"{counted(shells, 'task')} claimed with mv during the pause")
     if not found.snapshot.tasks:
-        lines += ["", PANELS["all"].empty]
+        lines += ["", board.location.runnable(_NO_TASKS)]
     for state, tasks in first.items():
         if tasks:
             lines += _section(board, found, state, tasks, width)
@@ -95,7 +97,10 @@ def as_json(board: Board, terms: Sequence[str], config: Config | None = None) ->
         "paused": [pause_fields(pause) for pause in snapshot.pauses],
         "shell_claims_while_paused": snapshot.shell_claims,
         "workers": dict(Counter(waiter.state for waiter in snapshot.waiters)),
-        "problems": [*_problems(snapshot, rows, config or Config()), *_long(board, snapshot, rows)],
+        "problems": [
+            *_problems(board.location, snapshot, rows, config or Config()),
+            *_long(board, snapshot, rows),
+        ],
         "tasks": [fields_of(row, board.settings.max_attempts) for row in rows],
     }
 
@@ -231,7 +236,7 @@ def _table_line(row: Iterable[tuple[str, int, str]]) -> str:
 
 
 def _problems(
-    snapshot: Snapshot, rows: Sequence[Entry], config: Config
+    location: Location, snapshot: Snapshot, rows: Sequence[Entry], config: Config
 ) -> Iterator[dict[str, object]]:
     """Yield what needs attention, each with the reason."""
     for row in rows:
@@ -253,6 +258,7 @@ def _problems(
             }
     if snapshot.strangers:
         text = f"{snapshot.strangers} files that are not tasks: `dibs check` lists them"
+        text = location.runnable(text)
         yield {"kind": "strangers", "id": "", "claim": "", "text": text}
 
 

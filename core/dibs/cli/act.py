@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 from collections import Counter
 from collections.abc import Iterable
 from itertools import islice
@@ -13,7 +12,7 @@ from dibs.cli.boards import board_of, given, say_task
 from dibs.cli.refusal import row
 from dibs.model.errors import BadName, Changed, DibsError, NotExact, Uncertain, UnknownId
 from dibs.model.events import LEDGER, spoken
-from dibs.model.safe_text import shown
+from dibs.model.safe_text import command, shown
 from dibs.model.slots import title
 from dibs.model.task import ASKED, AVAILABLE, CLAIMED, DONE, FAILED, HELD, LATER, describe
 
@@ -62,6 +61,7 @@ def _requeue_each(voice: Voice, board: Board, args: argparse.Namespace) -> int:
         if (why := reasons.get(line.name, "")) and status == "would-requeue":
             text, fields = f"{text}  ({why})", fields | {"reason": why}
         counts[status] += 1
+        text = voice.runnable(text)
         voice.result(
             f"{status:<13} {line.given}: {text}", {"status": status, "given": line.given, **fields}
         )
@@ -153,7 +153,7 @@ def undo(voice: Voice, args: argparse.Namespace) -> int:
                 "there is nothing to undo: that act has already been undone", args.name, now
             )
     if event is None:
-        where, it = ("", "") if ident is None else (f" on {title(ident)!a}", " on it")
+        where, it = ("", "") if ident is None else (f" on {title(ident)!r}", " on it")
         raise UnknownId(
             f"there is nothing to undo{where}: the log has no act{it}, or all are undone"
         )
@@ -182,7 +182,7 @@ def _not_named(board: Board, event: Event, last: str) -> NotExact:
     many = len(_step_with(board, event.dst, event.src, _FAR))
     others = ""
     if many > 1:
-        all_of_it = _command("undo --all", after, before)
+        all_of_it = command("undo --all", after, before)
         others = f"; it was one of {many} tasks of that act: `{all_of_it}` undoes them all"
     error = NotExact(f"give the exact names after and before the act; {last}{others}")
     fields = {"id": event.id, "verb": event.verb, "by": event.by}
@@ -218,7 +218,7 @@ def _undo_all(voice: Voice, board: Board, args: argparse.Namespace) -> int:
             if voice.json:
                 voice.result("", fields(error) | {"id": event.id, "name": event.dst})
             else:
-                print(shown(f"not undone: {title(event.id)}: {error}"))
+                print(shown(voice.runnable(f"not undone: {title(event.id)}: {error}")))
     if counts["undone"] > 1:  # a summary, as after every act on many
         board.log.note(LEDGER, f"undo: {counts['undone']} done")
     voice.words(", ".join(f"{n} {status}" for status, n in counts.items()))
@@ -227,9 +227,9 @@ def _undo_all(voice: Voice, board: Board, args: argparse.Namespace) -> int:
 
 def _undone_by(event: Event) -> str:
     """An act and the command that undoes it."""
-    what = f" of {title(event.id)!a}" if event.id else ""
+    what = f" of {title(event.id)!r}" if event.id else ""
     act = f"{spoken(event.verb)}{what} by {event.by}"
-    return f"the {act}: `{_command('undo', *_ends(event))}` undoes it"
+    return f"the {act}: `{command('undo', *_ends(event))}` undoes it"
 
 
 def _undoable_earlier(board: Board) -> str:
@@ -249,22 +249,16 @@ def exactly(board: Board, name: str, verb: str, *states: str, rest: Iterable[str
         return
     found = board.find(name)
     fit = [task for task in found if task.state in states]
-    commands = [_command(verb, entry.claim, *rest) for entry in board.entries_of(fit)]
+    commands = [command(verb, entry.claim, *rest) for entry in board.entries_of(fit)]
     if commands:
-        hint = f"give {' or '.join(f'`{command}`' for command in commands)}"
+        hint = f"give {' or '.join(f'`{line}`' for line in commands)}"
     elif found:
         hint = f"{verb} takes what is {' or '.join(states)}; {describe(found)}"
     else:
         hint = "nothing on this board has that id"
     if not found and any(sign in name for sign in "=<>~"):
-        hint += f"; for a filter, `dibs ls {shlex.quote(name)}` lists what matches"
+        hint += f"; for a filter, `{command('ls', name)}` lists what matches"
         hint += ", and `dibs requeue --from FILE` takes a list of names"
-    error = NotExact(f"{name!a} is not an exact name: {hint}")
+    error = NotExact(f"{name!r} is not an exact name: {hint}")
     error.details = {"now": [row(task) for task in found]}
     raise error
-
-
-def _command(verb: str, *names: str) -> str:
-    """A command line with exact names, after `--` if one begins with a dash."""
-    dashes = ["--"] if any(name.startswith("-") and name != "-" for name in names) else []
-    return shlex.join(["dibs", *verb.split(), *dashes, *names])

@@ -91,26 +91,28 @@ def check(voice: Voice, args: argparse.Namespace) -> int:
     repaired: list[Finding] = []
     findings = board.repair(repaired.append) if args.repair else board.check()
     for finding in repaired:
-        line = f"repaired: {finding.kind} {finding.name}: {finding.text}"
-        voice.result(line, _fields(finding, repairable=False) | {"mended": True})
+        text = voice.runnable(finding.text)
+        line = f"repaired: {finding.kind} {finding.name}: {text}"
+        voice.result(line, _fields(finding, text, repairable=False) | {"mended": True})
     for finding in findings:
         repairable = finding.repair is not None and not args.repair
         hint = "  (--repair)" if repairable else ""
-        fields = _fields(finding, repairable=repairable) | (
+        text = voice.runnable(finding.text)
+        fields = _fields(finding, text, repairable=repairable) | (
             {"mended": False} if args.repair else {}
         )
-        voice.result(f"{finding.kind:<10} {finding.name}: {finding.text}{hint}", fields)
+        voice.result(f"{finding.kind:<10} {finding.name}: {text}{hint}", fields)
     faults = sum(finding.fault for finding in findings)
     if not faults:
         voice.words("no other faults" if repaired else "no faults")
     return 6 if faults else 0
 
 
-def _fields(finding: Finding, *, repairable: bool) -> dict[str, object]:
+def _fields(finding: Finding, text: str, *, repairable: bool) -> dict[str, object]:
     return {
         "kind": finding.kind,
         "name": finding.name,
-        "text": finding.text,
+        "text": text,
         "repairable": repairable,
         "fault": finding.fault,
         **({"ids": finding.ids} if finding.ids else {}),
@@ -154,7 +156,9 @@ def forget(voice: Voice, args: argparse.Namespace) -> int:
     for ident, refusal in board_of(args).forget_each(idents):
         if refusal is not None and len(idents) == 1:
             raise refusal
-        status, why = ("forgotten", "") if refusal is None else ("refused", str(refusal))
+        status, why = (
+            ("forgotten", "") if refusal is None else ("refused", voice.runnable(str(refusal)))
+        )
         kept += refusal is not None
         fields = {"status": status, "id": ident} | ({"error": why} if why else {})
         voice.result(f"{status:<9} {ident}{why and f': {why}'}", fields)

@@ -188,7 +188,7 @@ def _seconds(text: str) -> float:
     except BadName as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     if found > LONGEST:
-        raise argparse.ArgumentTypeError(f"{text[:40]!a} is too long: at most {LONGEST // DAY}d")
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is too long: at most {LONGEST // DAY}d")
     return found
 
 
@@ -204,7 +204,7 @@ def _moment(text: str) -> float:
 def count(text: str) -> int:
     """A number of things, as an argument: digits only, and at most nine."""
     if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise argparse.ArgumentTypeError(f"{text[:40]!a} is not a number from 0 to 999999999")
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number from 0 to 999999999")
     return int(text)
 
 
@@ -224,7 +224,7 @@ def level(text: str) -> int:
         return count(text)
     except argparse.ArgumentTypeError:
         raise argparse.ArgumentTypeError(
-            f"{text[:40]!a} is not a priority: give 0 to 9, 9 first"
+            f"{text[:40]!r} is not a priority: give 0 to 9, 9 first"
         ) from None
 
 
@@ -816,7 +816,7 @@ def _help(word: str) -> list[str]:
     text = page(word)
     if text is None:
         names = (*COMMANDS, *TOPICS)
-        raise unknown(word, f"{word!a} is neither a verb nor a topic", "topic", names)
+        raise unknown(word, f"{word!r} is neither a verb nor a topic", "topic", names)
     print(text, end="")
     raise SystemExit(0)
 
@@ -829,7 +829,7 @@ def unknown(word: str, what: str, kind: str, names: Sequence[str]) -> SystemExit
 
     near = get_close_matches(word[:40], names, 1)
     complain(
-        f"unknown {kind} {word[:40]!a}; did you mean {near[0]!a}?"
+        f"unknown {kind} {word[:40]!r}; did you mean {near[0]!r}?"
         if near
         else f"{what}: see `dibs --help`"
     )
@@ -851,7 +851,7 @@ def _verb(rest: list[str]) -> tuple[str, list[str]]:
         directory = []
     if directory and not os.path.isdir(directory[0]) and os.sep not in directory[0]:
         word = directory[0]
-        raise unknown(word, f"{word!a} is neither a verb nor a directory", "command", COMMANDS)
+        raise unknown(word, f"{word!r} is neither a verb nor a directory", "command", COMMANDS)
     if rest[0] == "demo" or {word.partition("=")[0] for word in rest}.intersection(_DASHBOARD):
         from dibs.cli.say import complain
 

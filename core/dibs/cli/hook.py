@@ -62,9 +62,10 @@ class HookInput(NamedTuple):
 
 
 def hook(voice: Voice, args: argparse.Namespace) -> int:
-    """Serve one event; returns 0 whatever happens."""
+    """Serve one event; returns 0 whatever happens, and says in one line what was wrong."""
+    wrong: list[str] = []
     try:
-        _serve(args)
+        _serve(args, wrong)
         sys.stdout.flush()
     except Exception as error:  # the client's work is worth more than this hook
         from dibs.cli.stdio import mute
@@ -72,18 +73,20 @@ def hook(voice: Voice, args: argparse.Namespace) -> int:
         if isinstance(error, OSError):
             mute(1)
         known = isinstance(error, (DibsError, OSError))
-        why = str(error) if known else f"{type(error).__name__}: {error}"
-        complain(f"hook {args.event[:40]}: {why}")
+        wrong.append(str(error) if known else f"{type(error).__name__}: {error}")
+    if wrong:
+        complain(f"hook {args.event[:40]}: {'; '.join(wrong)}")
     return 0
 
 
-def _serve(args: argparse.Namespace) -> None:
+def _serve(args: argparse.Namespace, wrong: list[str]) -> None:
+    """Serve one event; what goes wrong and does not end that is added to `wrong`."""
     serve = EVENTS.get(args.event)
     if serve is None:
         raise BadName(f"there is no such event: use one of {', '.join(EVENTS)}")
     call = read(sys.stdin.buffer.read(INPUT_BYTES + 1))
     if serve is session_start:
-        _export(call.session)
+        wrong += _export(call.session)
     if call.cwd:
         _enter(call.cwd)
     from dibs.cli.boards import board_of
@@ -120,11 +123,14 @@ def _enter(cwd: str) -> None:
         raise BadName("the cwd of the input is not a path") from None
 
 
-def _export(session: str) -> None:
-    """Let the commands of this session know its id, if the client offers a file for that."""
+def _export(session: str) -> list[str]:
+    """Let the commands of this session know its id, if the client offers a file for that.
+
+    Returns what went wrong.
+    """
     path = os.environ.get("CLAUDE_ENV_FILE")
     if not path:
-        return
+        return []
     line = f"export {OURS}={session}\n".encode()
     try:
         with open(path, "a+b", buffering=0, opener=_regular) as file:
@@ -135,8 +141,8 @@ def _export(session: str) -> None:
             if not data.endswith(line):
                 file.write(line)
     except OSError as error:
-        why = f"{path}: {error.strerror}"
-        complain(f"hook session-start: {why}: claims are not tied to this session")
+        return [f"{path}: {error.strerror}: claims are not tied to this session"]
+    return []
 
 
 def _regular(path: str, flags: int) -> int:

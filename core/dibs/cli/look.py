@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 import sys
 import time
 from collections import Counter
@@ -21,7 +20,7 @@ from dibs.model.events import INTENT, REFUSED, ROTATED, last, outcomes, spoken
 from dibs.model.filters import parse, states, uses
 from dibs.model.questions import summary
 from dibs.model.reasons import last_reasons
-from dibs.model.safe_text import age
+from dibs.model.safe_text import age, command
 from dibs.model.task import DONE, LATER, STATES
 from dibs.model.waiters import WAITER_STATES, waiter_entry
 
@@ -135,7 +134,7 @@ def counted(totals: Mapping[str, int], next_start: float | None) -> Iterator[str
 
 
 def _no_state(state: str) -> BadName:
-    return BadName(f"there is no state {state!a}: use one of {', '.join(ORDER + WORKERS)}")
+    return BadName(f"there is no state {state!r}: use one of {', '.join(ORDER + WORKERS)}")
 
 
 def _title(entry: Entry) -> str:
@@ -176,7 +175,7 @@ def show(voice: Voice, args: argparse.Namespace) -> int:
         fields = fields_of(entry, board.settings.max_attempts)
         _complete(voice, board, task, fields, history[-_HISTORY:])
     if len(history) > _HISTORY:
-        voice.words(f"older events are not shown: `dibs log {shlex.quote(args.id)}` shows all")
+        voice.words(f"older events are not shown: `{command('log', args.id)}` shows all")
     return 0
 
 
@@ -208,7 +207,8 @@ def _complete(
     for line in str(more.get("result", "")).splitlines():
         print(shown(f"{'result':<10} {line}"))
     if "logs" in more:
-        print(f"{'output':<10} `dibs logs {shlex.quote(task.id)}` shows what it printed")
+        hint = voice.runnable(f"`{command('logs', task.id)}` shows what it printed")
+        print(shown(f"{'output':<10} {hint}"))
     for event in events:
         print(shown(f"{'':<10} {_event(event)}"))
 
@@ -253,7 +253,7 @@ def log(voice: Voice, args: argparse.Namespace) -> int:
                 known = True
                 voice.result(_event(event), event._asdict())
         if not known and not board.find(args.id):
-            raise UnknownId(f"no event in the log has the id {args.id!a}: `dibs ls` lists the ids")
+            raise UnknownId(f"no event in the log has the id {args.id!r}: `dibs ls` lists the ids")
         if not args.follow:
             return 0
         sys.stdout.flush()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dibs.cli.boards import board_of
 from dibs.cli.stdio import closed, unwritten
-from dibs.model.errors import NotInstalled
+from dibs.model.errors import DibsError, NotInstalled
 
 if TYPE_CHECKING:
     from dibs.cli.say import Voice
@@ -30,8 +30,13 @@ def serve(voice: Voice, args: argparse.Namespace) -> int:
     location = board_of(args).location
     if 1 in closed:
         return unwritten(OSError(errno.EBADF, "closed"))
+
+    def refusal(error: DibsError) -> dict[str, object]:
+        """An error as fields; the agent may be anywhere, so its commands name the board."""
+        return fields(error) | {"error": location.runnable(str(error))}
+
     page = text("AGENTS.md")
-    trouble = serve(BoardServer(location, args.owner, page, fields), dibs.__version__)
+    trouble = serve(BoardServer(location, args.owner, page, refusal), dibs.__version__)
     return 0 if trouble is None else unwritten(trouble, acted=True)
 
 

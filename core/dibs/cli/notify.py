@@ -113,8 +113,8 @@ def _split(command: str) -> list[str]:
     try:
         found = shlex.split(command)
     except ValueError as error:
-        raise BadName(f"--notify {command[:60]!a}: {error}: quote it as for a shell") from None
+        raise BadName(f"--notify {command[:60]!r}: {error}: quote it as for a shell") from None
     if not found or shutil.which(found[0]) is None:
         what = found[0][:60] if found else ""
-        raise BadName(f"--notify: there is no command {what!a}: give one that can be run")
+        raise BadName(f"--notify: there is no command {what!r}: give one that can be run")
     return found

@@ -31,6 +31,8 @@ BEATEN = (
     "Each tool call here beats your claims. A step longer than the ttl needs `dibs run -- CMD`."
 )
 MORE = "`dibs prime` shows this again; `dibs help agents` is the full page."
+_UNKNOWN = "It is unknown which claims are yours: `dibs prime --owner ME` shows those of ME."
+_EXAMPLE = "`dibs prime`"
 _ROOM = 260
 """The characters that a list of claims may take, so that an agent does not read a long board."""
 
@@ -48,23 +50,27 @@ def prime(voice: Voice, args: argparse.Namespace) -> int:
     losses = mine.lost(board, session, rows) if session and args.owner is None else []
     snapshot = board.snapshot(ended=False)
     if voice.json:
-        voice.result("", _fields(board, snapshot, session, rows, losses))
+        how = "\n".join(_how(voice))
+        voice.result("", _fields(board, snapshot, session, rows, losses) | {"how": how})
         return 0
     from dibs.cli.look import counted
     from dibs.cli.pausing import lines
 
     counts = ", ".join(counted(snapshot.counts(), snapshot.next_start())) or "no tasks"
     text = [f"dibs board {board.location.label}: {counts}", *lines(snapshot)]
-    text += listed(rows, losses) if known else [_unknown()]
+    text += listed(rows, losses) if known else [voice.runnable(_UNKNOWN)]
     if "DIBS_CLAIM" in os.environ:
         text.append(f"You work under `dibs run`, which beats: {os.environ['DIBS_CLAIM']}")
-    for line in "\n".join([*text, HOW, MORE]).split("\n"):
+    for line in "\n".join([*text, *_how(voice)]).split("\n"):
         voice.result(line, {})
     return 0
 
 
-def _unknown() -> str:
-    return "It is unknown which claims are yours: `dibs prime --owner ME` shows those of ME."
+def _how(voice: Voice) -> list[str]:
+    """How to work with the board, and how to name it where it had to be named."""
+    example = voice.runnable(_EXAMPLE)
+    named = [] if example == _EXAMPLE else [f"Name the board in each command: {example}."]
+    return [HOW, *named, MORE]
 
 
 def listed(rows: Sequence[Entry], losses: Sequence[Loss]) -> Iterator[str]:
@@ -103,5 +109,4 @@ def _fields(
         "lost": [loss._asdict() for loss in losses],
         "counts": {state: count for state, count in snapshot.counts().items() if count},
         "pauses": [fields(pause) for pause in snapshot.pauses],
-        "how": f"{HOW}\n{MORE}",
     }

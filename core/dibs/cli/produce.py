@@ -39,6 +39,7 @@ def init(voice: Voice, args: argparse.Namespace) -> int:
     fields |= {"warning": warning} if warning else {}
     voice.result(label, {"status": "ready", "board": label, **fields})
     hint = f"{warning} (`dibs check --probe` shows details)" if warning else chosen.hint
+    hint = board.location.runnable(hint) if warning else hint
     if hint:
         voice.words(hint)
     return 0
@@ -93,7 +94,7 @@ def _add_each(voice: Voice, args: argparse.Namespace, board: Board, source: IO[b
                 hint = "" if args.wait else ", or give --wait"
                 kind = _TimeUp if args.wait else Refused
                 raise kind(
-                    f"{ident!a} was not added: {args.max_waiting} or more tasks are {now} "
+                    f"{ident!r} was not added: {args.max_waiting} or more tasks are {now} "
                     f"available or later; try again later{hint}"
                 )
             task = board.add(
@@ -112,7 +113,7 @@ def _add_each(voice: Voice, args: argparse.Namespace, board: Board, source: IO[b
             _say_refused(voice, ident, error)
         except DibsError:
             for other in args.id[number + 1 :]:
-                _say_refused(voice, other, Refused(f"{other!a} was not tried"))
+                _say_refused(voice, other, Refused(f"{other!r} was not tried"))
             raise
     return 3 if kept else 0
 

@@ -25,7 +25,7 @@ def report(voice: Voice, error: DibsError) -> int:
         sys.stdout.flush()
     except OSError:  # the exit code still reports it
         mute(1)
-    text = str(error)
+    text = voice.runnable(str(error))
     known = not voice.board or board in text or error.exit_code == USAGE
     voice.words(text if known else f"{text} (board {board})")
     return error.exit_code

@@ -155,6 +155,7 @@ def run(voice: Voice, args: argparse.Namespace) -> int:
         timeout=settings.run_timeout if args.timeout is None else args.timeout,
         idle=settings.run_idle if args.idle is None else args.idle,
         breaker=args.breaker,
+        runnable=voice.runnable,
     )
     supervisor = Supervisor(plan)
     code = supervisor.run()

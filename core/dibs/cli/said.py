@@ -84,11 +84,11 @@ def _chosen(board: Board, ident: str, attempt: int | None) -> str:
     if chosen:
         return chosen[0]
     if not kept and not found:
-        raise UnknownId(f"{ident!a} is not on this board: `dibs ls` lists what is")
+        raise UnknownId(f"{ident!r} is not on this board: `dibs ls` lists what is")
     if not kept:
-        raise UnknownId(f"no output of {ident!a} was kept: `dibs run --log` keeps it")
+        raise UnknownId(f"no output of {ident!r} was kept: `dibs run --log` keeps it")
     numbers = ", ".join(str(each.attempt) for each in kept)
-    raise UnknownId(f"no output of attempt {attempt} of {ident!a} is kept, only of {numbers}")
+    raise UnknownId(f"no output of attempt {attempt} of {ident!r} is kept, only of {numbers}")
 
 
 def _print(voice: Voice, claim: str, found: Output, since: int, *, start_of_line: bool) -> bool:

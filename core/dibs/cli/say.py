@@ -32,7 +32,10 @@ _COLOURS = {
 
 
 class Voice(NamedTuple):
-    """Prints results to stdout and messages to stderr; with JSON, errors are results too."""
+    """Prints results to stdout and messages to stderr; with JSON, errors are results too.
+
+    Messages and errors quote commands that work as they are typed; the rest is data.
+    """
 
     json: bool
     args: argparse.Namespace | None = None
@@ -54,9 +57,24 @@ class Voice(NamedTuple):
         """Whether a table begins with the titles of its columns; a script gets only rows."""
         return sys.stdout.isatty() and not self.json
 
+    def runnable(self, text: str) -> str:
+        """A message whose commands name the board as this command line had to, with `-d`."""
+        args = self.args
+        if args is None or not args.board or args.board is args.environment:
+            return text
+        from dibs.board import locate
+        from dibs.model.errors import DibsError
+
+        try:
+            return (args.opened.location if args.opened else locate(args.board)).runnable(text)
+        except DibsError:  # the message is about that
+            return text
+
     def result(self, text: str, fields: Mapping[str, object]) -> None:
         """Print one result, as text or as JSON."""
         if self.json:
+            if isinstance(error := fields.get("error"), str):
+                fields = {**fields, "error": self.runnable(error)}
             print(json.dumps({"v": JSON_VERSION, **self.board, **fields}, ensure_ascii=True))
         else:
             print(shown(text))
@@ -65,7 +83,7 @@ class Voice(NamedTuple):
         """Print a message for people; nothing with JSON."""
         if not self.json:
             flush_between()
-            complain(text)
+            complain(self.runnable(text))
 
     def state(self, state: str, width: int) -> str:
         """A state, padded, and coloured on a terminal."""

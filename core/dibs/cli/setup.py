@@ -123,6 +123,9 @@ def _read(path: str) -> str | None:
             data = file.read(FILE_BYTES + 1)
     except FileNotFoundError:
         return None
+    except (IsADirectoryError, NotADirectoryError) as error:
+        why = f"{path}: {error.strerror}: nothing was written: give the path of a file"
+        raise BadName(why) from None
     except OSError as error:
         raise StorageError(f"{path}: {error.strerror}: nothing was written") from None
     if len(data) > FILE_BYTES:

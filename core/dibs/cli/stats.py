@@ -65,7 +65,7 @@ def stats(voice: Voice, args: argparse.Namespace) -> int:
     figures = gather(board)
     for _, field, _, _ in tests:
         if field not in figures.values:
-            raise BadName(f"there is no figure {field!a}: use one of {', '.join(figures.values)}")
+            raise BadName(f"there is no figure {field!r}: use one of {', '.join(figures.values)}")
     if args.prometheus:
         print(_prometheus(figures, board.location.label, board.log.totals()), end="")
     elif voice.json:
@@ -177,7 +177,7 @@ def _parsed(text: str) -> tuple[str, str, str, float]:
     m = _match(text)
     if m is None:
         raise BadName(
-            f"{text!a} is not a condition: write one such as stale>5, reaps/min>10 or oldest>15m"
+            f"{text!r} is not a condition: write one such as stale>5, reaps/min>10 or oldest>15m"
         )
     return text, m[1], m[2], seconds(m[3])
 

@@ -24,7 +24,7 @@ def wait(voice: Voice, args: argparse.Namespace) -> int:
     terms = [word for word in args.task if is_term(word)]
     if terms and len(terms) < len(args.task):
         other = next(word for word in args.task if word not in terms)
-        raise BadName(f"{other!a} is an id and {terms[0]!a} is a filter: give only one kind")
+        raise BadName(f"{other!r} is an id and {terms[0]!r} is a filter: give only one kind")
     board = board_of(args)
     if terms:
         tasks = _matching(board, terms)
@@ -55,9 +55,9 @@ def _one(board: Board, ident: str) -> Task:
     """The task of an id; of several names the one that has not ended."""
     found = sorted(board.find(ident), key=lambda task: task.state in (DONE, FAILED))
     if not found:
-        raise UnknownId(f"{ident!a} is not on this board: `dibs ls` lists what is")
+        raise UnknownId(f"{ident!r} is not on this board: `dibs ls` lists what is")
     if found[0].kind == "lock":
-        raise BadName(f"{ident!a} is a lock, which never ends: `acquire --wait` waits for it")
+        raise BadName(f"{ident!r} is a lock, which never ends: `acquire --wait` waits for it")
     return found[0]
 
 

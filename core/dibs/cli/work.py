@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dibs.cli.boards import board_of, given, say_claim, say_task
 from dibs.cli.stdio import closed
 from dibs.model.errors import BadName, DibsError, NotExact, StorageError
+from dibs.model.safe_text import command
 
 if TYPE_CHECKING:
     from dibs.board import Board
@@ -118,7 +119,8 @@ def _hand_over(voice: Voice, status: str, found: Claim) -> int:
         complain(f"{why}: {found.name} could not be printed, so it {outcome}")
         return 1
     if found.task.question and not voice.json:
-        voice.words(f"{found.id!a} has answers to earlier questions: `dibs show` prints them")
+        hint = f"`{command('show', found.id)}` prints them"
+        voice.words(f"{found.id!r} has answers to earlier questions: {hint}")
     return 0
 
 

@@ -92,7 +92,7 @@ def _seen_plain(
     """The claim of a shell worker; its name can recur, so the text adds the time of its rename."""
     task = names.read(name)
     if task is None or not task.is_shell_claim or CLAIMED not in states or not _match_hex(since):
-        raise NotExact(f"{short(text)} is not the exact name of a claim; `dibs show` prints it")
+        raise NotExact(f"{short(text)} is not the exact name of a claim; `dibs show ID` prints it")
     _facts(store, task, text)
     return task
 
@@ -123,7 +123,7 @@ def reap_claim(
     task = seen(store, text, CLAIMED, HELD)
     facts = _facts(store, task, text)
     if task.is_shell_claim and "/" not in text:
-        raise NotExact(f"{text!a} can name a newer claim by now: give {facts.act_name}")
+        raise NotExact(f"{text!r} can name a newer claim by now: give {facts.act_name}")
     wait = janitor.patience(store, facts, now)
     store.clock.settle()
     if wait > 0:
@@ -241,7 +241,7 @@ def undoable(
     why = why or not_undoable(event, now)
     if why:
         raise Changed(
-            f"cannot undo the {event.verb} of {title(event.id)!a}: {why}; {describe(now)}",
+            f"cannot undo the {event.verb} of {title(event.id)!r}: {why}; {describe(now)}",
             event.dst,
             now,
         )
@@ -323,7 +323,7 @@ def _alone(store: BoardFiles, task: Task) -> None:
     others = store.id_index.of(task)
     if others:
         raise Changed(
-            f"{title(task.id)!a} is on the board already; {describe(others)}",
+            f"{title(task.id)!r} is on the board already; {describe(others)}",
             task.name,
             tuple(others),
         )

@@ -427,7 +427,7 @@ class BoardFiles:
         """
         spent = self.port.boottime() - since
         if spent >= PATIENCE:
-            raise Uncertain(f"{ident!a} is listed, but its file cannot be found: try again later")
+            raise Uncertain(f"{ident!r} is listed, but its file cannot be found: try again later")
         if spent >= SECOND // 4:
             self.port.sleep(PAUSE)
 

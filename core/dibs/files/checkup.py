@@ -193,7 +193,7 @@ def _unread(name: str) -> str:
     if task is None:
         return "not the name of a task: move it out of the board's directory"
     return (
-        f"perhaps a claim of {task.id!a} by {task.owner!a}, but no owner may end in a word such as "
+        f"perhaps a claim of {task.id!r} by {task.owner!r}, but no owner may end in a word such as "
         f"lock or available: rename it to {task.stem}.{CLAIMED} or {task.stem}.{AVAILABLE}"
     )
 
@@ -387,7 +387,7 @@ def _drafts(store: BoardFiles, now: Sample) -> Iterator[Finding]:
                 if life is None or life.nonce != m[3]:
                     continue
                 text = (
-                    f"{task.id!a} is not on the board yet: its add was interrupted, or is running"
+                    f"{task.id!r} is not on the board yet: its add was interrupted, or is running"
                 )
             age = (now.fs - max(stat.mtime, stat.ctime)) / SECOND
             yield Finding("draft", path, text, settle, fault=old, age=age)

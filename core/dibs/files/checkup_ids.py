@@ -51,7 +51,7 @@ def _doubles(store: BoardFiles) -> Iterator[Finding]:
         if len(here) > 1:
             shown = ", ".join(task.name for task in here)
             text = (
-                f"{here[0].id!a} has several names ({shown}): keep one of them, and move the "
+                f"{here[0].id!r} has several names ({shown}): keep one of them, and move the "
                 "others out of the directory of the board with `mv`"
             )
             yield Finding("double", here[0].name, text)
@@ -77,7 +77,7 @@ def _twice(task: Task, over: str, fence: int) -> Finding:
     why = "one id has two names"
     if fence >= task.fence:
         why = f"fence {task.fence} may be given out twice, as after restoring a backup"
-    text = f"{task.id!a} is also {over}: {why}: move away the wrong one"
+    text = f"{task.id!r} is also {over}: {why}: move away the wrong one"
     return Finding("restored", task.name, text)
 
 
@@ -143,7 +143,7 @@ def _unended(store: BoardFiles) -> Iterator[Finding]:
         if unread:
             lost[_ident(f"{eid}.0")] = unread
     if lost:
-        shown = some([ascii(ident) for ident in lost])
+        shown = some([repr(ident) for ident in lost])
         text = f"{len(lost):,} ids cannot be added again ({shown}): an entry in {GONE} was lost"
         yield Finding("lives", GONE, text, partial(forgetting.write_ends, store, lost), tuple(lost))
 
@@ -215,8 +215,8 @@ def _vanished(store: BoardFiles) -> Iterator[Finding]:
     ids = [_ident(life) for life in gone]
     if ids:
         text = (
-            f"{len(ids):,} ids have no name any more ({some([ascii(i) for i in ids])}): finished "
-            "by shell workers or removed by hand; free them with `dibs forget`"
+            f"{len(ids):,} ids have no name any more ({some([repr(i) for i in ids])}): finished "
+            "by shell workers or removed by hand; free them with `dibs forget ID`"
         )
         yield Finding("gone", KNOWN, text, None, tuple(ids), fault=False)
 

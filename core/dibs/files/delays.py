@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dibs.files import moves
 from dibs.model import delays, names
 from dibs.model.errors import DibsError, NotDue
+from dibs.model.safe_text import command
 from dibs.model.sample import SECOND
 from dibs.model.task import LATER, Task
 
@@ -92,8 +93,8 @@ def refuse_early(store: BoardFiles, task: Task) -> None:
     left = (task.not_before * SECOND - now.fs) / SECOND
     store.due_at = now.boot + int(left * SECOND) + _MARGIN
     raise NotDue(
-        f"{task.id!a} starts in {left:.0f} s: wait, or start it now with "
-        f"`dibs requeue {task.name}`",
+        f"{task.id!r} starts in {left:.0f} s: wait, or start it now with "
+        f"`{command('requeue', task.name)}`",
         task,
         "",
         left,

@@ -10,6 +10,7 @@ from dibs.files.mounts import UNKNOWN, kind
 from dibs.files.waiting import AGAIN, FilesRetry
 from dibs.model import names
 from dibs.model.sample import SECOND
+from dibs.model.settings import check_wait
 from dibs.model.task import DONE, FAILED
 
 if TYPE_CHECKING:
@@ -139,8 +140,8 @@ def wait_ended(
     ended: Callable[[Task], object] | None = None,
 ) -> list[Task | None]:
     """Wait until all of these tasks have ended, or the time is up; what each of them is now."""
-    port, wait = store.port, EndWait(store, tasks)
-    end = port.boottime() + int(min(seconds, 10**9) * SECOND)
+    port, wait = store.port, EndWait(store, names.check_tasks(tasks))
+    end = port.boottime() + int(min(check_wait(seconds), 10**9) * SECOND)
     fresh = [task for task in wait.now.values() if task and _ended(task)]
     while True:
         for task in [*fresh, *wait.look()]:

@@ -35,6 +35,7 @@ from dibs.model.lazy import LazyModule
 from dibs.model.location import Location
 from dibs.model.names import PAUSED
 from dibs.model.process import Process
+from dibs.model.safe_text import command
 from dibs.model.sample import SECOND
 from dibs.model.settings import DEFAULT_TOML, Settings, check_wait
 from dibs.model.task import ASKED, AVAILABLE, DONE, FAILED, LATER, WAITING, Task
@@ -509,7 +510,7 @@ class FilesBoard(Blocks):
         return lives.why_missing(self._store, ident)
 
     def holder(self, task: Task) -> Holder | None:
-        facts = facts_of(self._store, task)
+        facts = facts_of(self._store, names.check_task(task))
         return self._store.noted(facts.holder) if facts is not None else None
 
     def trust(self, other: FilesBoard) -> None:
@@ -519,14 +520,14 @@ class FilesBoard(Blocks):
     def evidence(
         self, task: Task, others: Iterable[Holder] = (), cadence: float | None = None
     ) -> Evidence:
-        return evidence.weigh(self._store, task, others, cadence)
+        return evidence.weigh(self._store, names.check_task(task), others, cadence)
 
     def questions(self, task: Task) -> tuple[Question, ...]:
-        return questions.asked_and_answered(self._store, task)
+        return questions.asked_and_answered(self._store, names.check_task(task))
 
     def payload(self, task: Task, limit: int = 1 << 20) -> bytes:
         try:
-            return self._store.port.read(task.name, limit)[0]
+            return self._store.port.read(names.check_task(task).name, limit)[0]
         except FileNotFoundError:
             raise self._store.changed(task.name, task.id, "nothing was read") from None
         except OSError as error:
@@ -539,7 +540,8 @@ class FilesBoard(Blocks):
         return outputs.read(self._store, stem_of(claim), since, last)
 
     def result(self, task: Task) -> bytes | None:
-        return outputs.result(self._store, task.stem) if task.claim else None
+        found = names.check_task(task)
+        return outputs.result(self._store, found.stem) if found.claim else None
 
     # Waiting
 
@@ -637,16 +639,16 @@ class FilesBoard(Blocks):
             if not found:  # listed twice: a listing can miss what is being renamed
                 ended = store.find(ident)
                 if ended and ended[0].kind == "lock":
-                    raise BadName(f"{ident!a} is a lock: acquire it")
+                    raise BadName(f"{ident!r} is a lock: acquire it")
                 if ended:
-                    again = f"`dibs requeue {ended[0].name}` makes it available again"
-                    raise Changed(f"{ident!a} is {ended[0].state}: {again}", ident, ended)
+                    again = f"`{command('requeue', ended[0].name)}` makes it available again"
+                    raise Changed(f"{ident!r} is {ended[0].state}: {again}", ident, ended)
                 if lives.complete(store, ident):
                     continue
-                raise UnknownId(f"{ident!a} is not on this board: `dibs ls` lists the board")
+                raise UnknownId(f"{ident!r} is not on this board: `dibs ls` lists the board")
             task = locks.only(ident, found)
             if task.kind == "lock":
-                raise BadName(f"{ident!a} is a lock: acquire it")
+                raise BadName(f"{ident!r} is a lock: acquire it")
             if task.state == ASKED:
                 questions.refuse_asked(store, task)
             if task.state == LATER:

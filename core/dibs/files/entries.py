@@ -62,7 +62,7 @@ def entries(
 def entries_of(store: BoardFiles, tasks: Iterable[Task]) -> list[Entry]:
     """The rows of a few tasks, read from the disk now."""
     found = []
-    for task in tasks:
+    for task in names.check_tasks(tasks):
         facts = facts_of(store, task) if task.live else None
         if facts is None:
             found.append(_unclaimed(store, task))
@@ -88,7 +88,8 @@ def _unclaimed(store: BoardFiles, task: Task) -> Entry:
 
 def claims_with(store: BoardFiles, key: str, value: str) -> list[Entry]:
     """The rows of the claims whose records have this value of a key in their metadata."""
-    if not value:
+    names.check_text("a key", key)
+    if not names.check_text("a value", value):
         return []
     try:
         stems = store.port.names(RECORDS)

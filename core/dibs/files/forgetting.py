@@ -96,7 +96,7 @@ def _forgotten(store: BoardFiles, idents: list[str]) -> Iterator[tuple[str, Dibs
     for ident, ending in endings.items():
         now = found.get(ident, ())
         if now:
-            text = f"{ident!a} is still on the board: {describe(now)}"
+            text = f"{ident!r} is still on the board: {describe(now)}"
             if {task.state for task in now} == {DONE}:
                 text += "; `dibs purge --done --older-than AGE` removes done tasks, then try again"
             yield ident, Changed(text, now[0].name, now)
@@ -129,12 +129,12 @@ def _ending(store: BoardFiles, ident: str, pasts: dict[str, int]) -> _EndingLife
     """What is known of the latest life of an id; raises while it is being added."""
     life = latest_life(store, ident)
     if life is None:
-        raise UnknownId(f"{ident!a} was never added here: {describe(store.find(ident))}")
+        raise UnknownId(f"{ident!r} was never added here: {describe(store.find(ident))}")
     for state in (AVAILABLE, FREE):
         draft = draft_name(ident, state, life.nonce)
         if life.nonce and store.there(draft):
             raise Changed(
-                f"{ident!a} is not on the board yet: an add of it was interrupted, or is still "
+                f"{ident!r} is not on the board yet: an add of it was interrupted, or is still "
                 f"running; `dibs reap` publishes {draft}",
                 draft,
             )

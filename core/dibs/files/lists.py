@@ -25,7 +25,7 @@ def resolve(store: BoardFiles, text: str) -> list[Resolved]:
 
     An exact name is passed on unchecked: the act itself finds out whether it still exists.
     """
-    given = names.lines_of(text)
+    given = names.lines_of(names.check_text("a list", text))
     found = _by_id(store, {line for line in given if not _exact(line)})
     each = [_of_id(line, found[line]) if line in found else Resolved(line, line) for line in given]
     first: dict[str, Resolved] = {}
@@ -44,7 +44,7 @@ def _once(line: Resolved, first: Resolved) -> Resolved:
     tasks = [t for t in map(names.read_any, (line.name, first.name)) if t is not None]
     if not line.name or line is first or not tasks:
         return line
-    why = f"it is the same task as {first.given!a} on an earlier line"
+    why = f"it is the same task as {first.given!r} on an earlier line"
     return Resolved(line.given, why=why, now=tuple(tasks[:1]))
 
 

@@ -17,6 +17,7 @@ from dibs.files import moves
 from dibs.files.board_files import GONE, KNOWN, KNOWN_LOST, NEW, PAST, PATIENCE
 from dibs.model import delays, names
 from dibs.model.errors import BadName, DibsError, Exists, StorageError, Uncertain, storage_error
+from dibs.model.safe_text import command
 from dibs.model.sample import SECOND
 from dibs.model.slots import refuse_slot
 from dibs.model.task import AVAILABLE, DONE, FAILED, FREE, Stamp, Task, describe
@@ -108,13 +109,13 @@ def add(
         published = False
     except StorageError as error:
         raise Uncertain(
-            f"{error}; {ident!a} is not on the board yet: the next add of it, `dibs reap` "
+            f"{error}; {ident!r} is not on the board yet: the next add of it, `dibs reap` "
             f"or an idle worker publishes {draft}"
         ) from error
     if not published and port.boottime() - start > DRAFT_AGE // 2 * SECOND:
         raise Uncertain(
-            f"adding {ident!a} took so long that a janitor may have removed it: "
-            f"look with `dibs show`, and add it under another id if it is missing"
+            f"adding {ident!r} took so long that a janitor may have removed it: "
+            f"look with `{command('show', ident)}`, and add it under another id if it is missing"
         )
     store.sync(name.rpartition("/")[0])
     if published:  # else the process that published it has written the line
@@ -169,7 +170,7 @@ def publish_begun(store: BoardFiles, ident: str, life: Life, state: str) -> None
     if found := store.find(ident):  # the draft is from an older copy, or is published by now
         if store.there(draft):
             raise Exists(
-                f"{draft} was not published: {ident!a} exists, {describe(found)}; "
+                f"{draft} was not published: {ident!r} exists, {describe(found)}; "
                 "it may be from an older copy: move it away"
             )
         return
@@ -185,12 +186,12 @@ def why_missing(store: BoardFiles, ident: str) -> str:
     names.escape(ident)
     if found := unpublished(store, ident):
         return _unpublished_text(ident, *found)
-    return f"{ident!a} is not on this board: `dibs ls` lists what is"
+    return f"{ident!r} is not on this board: `dibs ls` lists what is"
 
 
 def _unpublished_text(ident: str, life: Life, state: str) -> str:
     return (
-        f"{ident!a} is not on the board yet: an add of it was interrupted, or is still running; "
+        f"{ident!r} is not on the board yet: an add of it was interrupted, or is still running; "
         f"`dibs reap` publishes {draft_name(ident, state, life.nonce)}"
     )
 
@@ -333,7 +334,7 @@ def _refuse_beside(store: BoardFiles, ident: str, number: int) -> None:
     others = store.id_index.of(Task("", ident, AVAILABLE, 0, 0, 5, ""))
     if others:
         store.note_known(ident, number)
-        raise Exists(f"the id {ident!a} exists: {describe(others)}")
+        raise Exists(f"the id {ident!r} exists: {describe(others)}")
 
 
 def _exists(store: BoardFiles, ident: str, offered: str = "", *, earlier: bool = False) -> Exists:
@@ -344,8 +345,8 @@ def _exists(store: BoardFiles, ident: str, offered: str = "", *, earlier: bool =
     other = names.read(offered)
     if other is not None and other.id != ident:
         return Exists(
-            f"the id {other.id!a} exists: {describe([other])}; "
-            f"its name begins with {ident!a}, so {ident!a} cannot be added"
+            f"the id {other.id!r} exists: {describe([other])}; "
+            f"its name begins with {ident!r}, so {ident!r} cannot be added"
         )
     found = store.find(ident)
     free = "; give another id"
@@ -353,12 +354,12 @@ def _exists(store: BoardFiles, ident: str, offered: str = "", *, earlier: bool =
         free = "; its payload is that of an earlier add, which was interrupted or is still running"
     elif not found:
         left = unpublished(store, ident)
-        used = "was used before: give another, or free it with `dibs forget`"
+        used = f"was used before: give another, or free it with `{command('forget', ident)}`"
         what = f"exists: {_unpublished_text(ident, *left)}" if left else used
-        return Exists(f"the id {ident!a} {what}")
+        return Exists(f"the id {ident!r} {what}")
     elif {task.state for task in found} <= {DONE, FAILED}:
-        free = f"; `dibs requeue {found[0].name}` runs it again"
-    return Exists(f"the id {ident!a} exists: {describe(found)}{free}")
+        free = f"; `{command('requeue', found[0].name)}` runs it again"
+    return Exists(f"the id {ident!r} exists: {describe(found)}{free}")
 
 
 def create_atomically(store: BoardFiles, path: str, data: bytes) -> bool:

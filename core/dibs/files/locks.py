@@ -6,7 +6,6 @@ down a listing of the board, even if there are a hundred thousand of them.
 
 from __future__ import annotations
 
-from shlex import quote
 from typing import TYPE_CHECKING
 
 from dibs.files import janitor, lives
@@ -18,6 +17,7 @@ from dibs.model import names
 from dibs.model.answers import LockStatus
 from dibs.model.errors import BadName, Changed, Exists, Held, Lost, short
 from dibs.model.records import Record
+from dibs.model.safe_text import command
 from dibs.model.sample import SECOND
 from dibs.model.slots import is_named, refuse_slot
 from dibs.model.task import AVAILABLE, DEFAULT_PRIORITY, FREE, HELD, Task, describe
@@ -80,7 +80,7 @@ def resume(store: BoardFiles, ident: str, terms: Terms, exact: str = "") -> File
     if exact:
         old = attach(store, exact).task
         if ident and not is_named(old, ident):
-            raise BadName(f"{exact} is not a claim of {ident!a}")
+            raise BadName(f"{exact} is not a claim of {ident!r}")
         terms.keep_owner(_kept_owner(store, old, terms))
     else:
         old = _own_of(store, ident, terms) if ident else _only_of(store, terms)
@@ -109,7 +109,7 @@ def _kept_owner(store: BoardFiles, old: Task, terms: Terms) -> str:
     unnamed = record is not None and owner == record.host
     if terms.named_owner not in (None, owner) and not unnamed and store.look(old.name):
         raise BadName(
-            f"{old.stem} keeps its owner {owner!a}: leave the owner out, or force-release the claim"
+            f"{old.stem} keeps its owner {owner!r}: leave the owner out, or force-release the claim"
         )
     return terms.named_owner or owner
 
@@ -122,13 +122,13 @@ def _own_of(store: BoardFiles, ident: str, terms: Terms) -> Task:
     if not mine:
         others = "another owner has it, so wait until it ends" if held else "claim it"
         raise Changed(
-            f"{terms.owner!a} has no claim on {short(ident)}: {others}; {describe(held)}",
+            f"{terms.owner!r} has no claim on {short(ident)}: {others}; {describe(held)}",
             ident,
             tuple(held),
         )
     if len({task.id for task in mine}) > 1:
         raise BadName(
-            f"{terms.owner!a} holds {len(mine)} slots of {ident!a}: give the exact name of one"
+            f"{terms.owner!r} holds {len(mine)} slots of {ident!r}: give the exact name of one"
         )
     return only(ident, mine)
 
@@ -144,8 +144,8 @@ def _only_of(store: BoardFiles, terms: Terms) -> Task:
     mine = [t for t in alike if _owner(store, t) == terms.owner]
     if len(mine) != 1:
         raise BadName(
-            f"{terms.owner!a} holds {len(mine)} claims here, not exactly one: give an id; "
-            f"`dibs ls {quote(f'owner={terms.owner}')}` lists them"
+            f"{terms.owner!r} holds {len(mine)} claims here, not exactly one: give an id; "
+            f"`{command('ls', f'owner={terms.owner}')}` lists them"
         )
     return mine[0]
 
@@ -189,7 +189,7 @@ def only(ident: str, found: list[Task]) -> Task:
     """The only name of an id; raises if there are two, which a person has to sort out."""
     if len(found) > 1:
         raise Exists(
-            f"{ident!a} has two names, so no worker can claim it: keep one; {describe(found)}"
+            f"{ident!r} has two names, so no worker can claim it: keep one; {describe(found)}"
         )
     return found[0]
 
@@ -202,18 +202,19 @@ def held_by(store: BoardFiles, facts: Facts, hint: str = "") -> Held:
     wait = janitor.patience(store, facts, now)
     store.clock.settle()  # the next call may come from a new process
     more = f"for {remaining:.0f} s more, unless it is renewed"
-    until = f"is held by {facts.owner!a} {more}; try again then"
+    until = f"is held by {facts.owner!r} {more}; try again then"
     if not remaining:
         doubt = ", but the board's clock is not trusted yet" if wait else ""
-        until = f"is held by {facts.owner!a}, whose lease has expired{doubt}"
+        until = f"is held by {facts.owner!r}, whose lease has expired{doubt}"
         until += f": try again in {max(1.0, wait):.0f} s"
-    text = f"{task.id!a} {until}{hint}"
+    text = f"{task.id!r} {until}{hint}"
     return Held(text, task, facts.owner, remaining, record.metadata, wait)
 
 
 def _no_lock(ident: str) -> BadName:
     return BadName(
-        f"{ident!a} is a task on this board: see `dibs show`, or give the lock another name"
+        f"{ident!r} is a task on this board: see `{command('show', ident)}`, or give the lock "
+        "another name"
     )
 
 
@@ -223,10 +224,12 @@ def _gone(store: BoardFiles, ident: str) -> BadName | Exists:
 
     if purged(store, ident):
         return BadName(
-            f"{ident!a} is the id of a task that was purged: free it with `dibs forget`, "
-            "or give the lock another name"
+            f"{ident!r} is the id of a task that was purged: free it with "
+            f"`{command('forget', ident)}`, or give the lock another name"
         )
-    return Exists(f"{ident!a} was used here and has vanished: free it with `dibs forget`")
+    return Exists(
+        f"{ident!r} was used here and has vanished: free it with `{command('forget', ident)}`"
+    )
 
 
 def _again(store: BoardFiles, ident: str, terms: Terms, lease: str) -> FilesClaim:
@@ -235,11 +238,11 @@ def _again(store: BoardFiles, ident: str, terms: Terms, lease: str) -> FilesClai
     if not ours or claim.task.state != HELD:
         if ours:
             claim.verify()  # raises for a lease that has ended
-        raise Lost(f"{lease} is not a lease of {ident!a}; stop", lease)
+        raise Lost(f"{lease} is not a lease of {ident!r}; stop", lease)
     record = claim.record
     if terms.named_owner not in (None, record.owner):
         raise BadName(
-            f"{lease} keeps its owner {record.owner!a}: leave the owner out, or use resume"
+            f"{lease} keeps its owner {record.owner!r}: leave the owner out, or use resume"
         )
     if terms.process not in (None, record.process):
         raise BadName(f"{lease} keeps its process: leave the process out, or use resume")
@@ -292,7 +295,7 @@ def _publish(store: BoardFiles, ident: str) -> Task | None:
         pass
     life = lives.latest_life(store, ident)
     if life is None:
-        raise Exists(f"{KNOWN} has no valid entry for {ident!a}: `dibs check` shows why")
+        raise Exists(f"{KNOWN} has no valid entry for {ident!r}: `dibs check` shows why")
     draft = lives.draft_name(ident, FREE, life.nonce)
     if store.look(draft):
         lives.publish(store, draft, names.unclaimed_name(ident, life.stamp, FREE))

@@ -21,6 +21,7 @@ from dibs.model import names, questions
 from dibs.model.answers import Finding
 from dibs.model.errors import Asked, DibsError, StorageError, storage_error
 from dibs.model.questions import FILE_BYTES, MOST, Question
+from dibs.model.safe_text import command
 from dibs.model.settings import OFF
 from dibs.model.task import ASKED, Task
 
@@ -108,8 +109,8 @@ def refuse_asked(store: BoardFiles, task: Task) -> None:
     """Raise `Asked` for a task that a worker wants by its id, and that waits for an answer."""
     owner = open_question(store, task).owner or task.owner
     raise Asked(
-        f"{task.id!a} waits for an answer to the question of {owner!a}: "
-        f"`dibs answer {task.name} TEXT` answers it",
+        f"{task.id!r} waits for an answer to the question of {owner!r}: "
+        f"`{command('answer', task.name, 'TEXT')}` answers it",
         task,
         owner,
         0.0,

@@ -36,6 +36,7 @@ from dibs.model.errors import (
     StorageError,
 )
 from dibs.model.health import Health, Trouble
+from dibs.model.task import DONE, FAILED
 
 if TYPE_CHECKING:
     from dibs.files.tracker import BoardTracker
@@ -63,6 +64,7 @@ _TROUBLES: tuple[tuple[type[DibsError], Trouble], ...] = (
     (ReadOnly, Trouble.DENIED),
 )
 _GONE = "the board that was here is gone: mount it, or move it back"
+_ONLY_DIBS_GONE = "its folder .dibs is gone, but not its tasks: put it back before a worker goes on"
 """Does not suggest `init`: under a missing mount it would make an empty board."""
 
 
@@ -130,8 +132,9 @@ class ReaderThread(Thread):
             if watched is None:
                 raise
             board = None
-        if board is None or (watched is not None and identity(self._path) != watched):
-            raise BoardMissing(f"the board is missing, nothing was done: {self._path}: {_GONE}")
+        gone = watched is not None and identity(self._path) != watched
+        if board is None or gone or (self._known and not self._has_dibs()):
+            raise BoardMissing(f"the board is missing, nothing was done: {self._what_is_gone()}")
         return board
 
     def _opened(self, *, read_only: bool) -> FilesBoard:
@@ -223,9 +226,12 @@ class ReaderThread(Thread):
         """The identity of the board and of its settings; if one changes, it is opened again."""
         return identity(self._path), stamp(os.path.join(self._path, TOML))
 
+    def _has_dibs(self) -> bool:
+        return os.path.lexists(os.path.join(self._path, ".dibs"))
+
     def _recognise(self) -> None:
         """Raise if a missing mount or a replaced board left only an empty directory there."""
-        is_board = os.path.lexists(os.path.join(self._path, ".dibs"))
+        is_board = self._has_dibs()
         if self._known and not is_board:
             raise BoardMissing(f"{self._path}: another directory is there now; {_GONE}")
         why = "" if is_board else lost_mounts.why(self._path)
@@ -319,12 +325,17 @@ class ReaderThread(Thread):
         trouble = next((t for kind, t in _TROUBLES if isinstance(error, kind)), Trouble.FAILED)
         cause = denied(error, self._path) if isinstance(error, ReadOnly) else str(error)
         if self._known and trouble is Trouble.MISSING:
-            cause = f"{self._path}: {_GONE}"
+            cause = self._what_is_gone()
         health = self.health._replace(
             busy=0.0, touching=0.0, live=False, trouble=trouble, cause=cause
         )
         with suppress(Exception):  # the trouble may be that the callback raises
             self._set_health(health)
+
+    def _what_is_gone(self) -> str:
+        """What is missing of a board that was here, and what to do."""
+        left = any(os.path.isdir(os.path.join(self._path, folder)) for folder in (DONE, FAILED))
+        return f"{self._path}: {_ONLY_DIBS_GONE if left else _GONE}"
 
     def _why_read_only(self) -> str:
         """Checked now and then, because each check asks the disk about many folders."""

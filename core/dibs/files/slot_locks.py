@@ -102,7 +102,7 @@ def _all_held(name: str, slots: int, first: Held) -> Held:
     if slots == 1:
         return first
     number = split(first.task.id)[1]
-    rest = str(first).removeprefix(f"{first.task.id!a} ")
+    rest = str(first).removeprefix(f"{first.task.id!r} ")
     text = f"all {slots} slots of {short(name)} are held; slot {number} {rest}"
     found = Held(text, first.task, first.owner, first.remaining, first.metadata, first.retry)
     found.slots = slots

@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from heapq import heapify, heappop, heappush, nsmallest
+from heapq import heapify, heappop, heappush
 from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -40,13 +40,13 @@ PART = 2000
 _RECORDS = f"{RECORDS}/"
 _JOURNAL = ".dibs/journal/"
 _AGAIN = 10.0
-"""Seconds between two passes over every claim, regardless of hints."""
+"""Seconds between two passes over every name and every claim, regardless of hints."""
 _SPARE = 25
 """A pass over everything may take 1/25 of a core."""
 _WAITERS = 2.0
 """Seconds between two looks at the workers that wait."""
 _OLDEST = 1000
-_SLICE = 2000
+_SLICE = 4000
 _HISTORY = 1800.0
 _REPORTED = 5000
 """So many past events are reported at most; the rates count all of them."""
@@ -215,7 +215,7 @@ class BoardTracker:
     # Names
 
     def _scan_if_due(self, start: float, hinted: bool) -> None:
-        rest = max(self._index.rest, 5.0 if hinted else 0.0)
+        rest = max(self._index.rest, _AGAIN if hinted else 0.0)
         if start < self._rested or start - self._scan_at < rest or self._index.unchanged():
             return
         change = self._index.scan()
@@ -414,14 +414,16 @@ class BoardTracker:
     def _look_for_oldest(self, start: float) -> None:
         """Read a slice of the available tasks, and report the oldest after the last slice."""
         if not self._sweep:
-            if start < self._oldest_at:
+            tasks = self._index.tasks
+            still = bool(self._ages) and all(name in tasks for _, name in self._ages)
+            if start < self._oldest_at or still:  # what came since is younger than these
                 return
-            self._sweep = [n for n in list(self._index.tasks) if n.endswith(".available")]
+            self._sweep = [n for n in tasks if n.endswith(".available")]
             self._ages, self._sweep_cost = [], 0.0
         before = time.thread_time()
         part, self._sweep = self._sweep[:_SLICE], self._sweep[_SLICE:]
         since = self._index.since(part)
-        self._ages = nsmallest(_OLDEST, [*self._ages, *((at, name) for name, at in since.items())])
+        self._ages = sorted([*self._ages, *((at, name) for name, at in since.items())])[:_OLDEST]
         self._sweep_cost += time.thread_time() - before
         if not self._sweep:
             self._oldest_at = time.monotonic() + max(60.0, 2 * _SPARE * self._sweep_cost)

@@ -33,6 +33,8 @@ from __future__ import annotations
 import errno
 from typing import TYPE_CHECKING
 
+from dibs.model.safe_text import shown
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -55,7 +57,7 @@ class DibsError(Exception):
     """What scripts need of it, by JSON field; None if its other attributes are enough."""
 
     def __str__(self) -> str:
-        return str(self.args[0]) if self.args else ""
+        return shown(str(self.args[0])) if self.args else ""
 
 
 class BadName(DibsError):
@@ -402,9 +404,9 @@ def storage_error(error: OSError) -> StorageError:
 
 
 def short(value: object) -> str:
-    """A value as errors quote it: in ASCII, and cut if it is long."""
+    """A value as errors quote it: without what a terminal obeys or hides, and cut if it is long."""
     try:
-        text = ascii(value)
+        text = shown(repr(value))
     except ValueError:  # a number of thousands of digits
         text = "a number that is too long to be shown"
     return text if len(text) <= 160 else f"{text[:150]}..."

@@ -123,7 +123,9 @@ def _term(term: str) -> Test:
                 "not a filter: write field=value, age>5m or a part of the id, "
                 f"instead of {_short(term)}"
             )
-        return _negated_if(negated, lambda entry: word in entry.id)
+        if negated:
+            return lambda entry: word not in entry.id
+        return lambda entry: word in entry.id
     negated, field, operator, value = bool(m[1]), m[2], m[3], m[4]
     if field in TEXTS or field.startswith(META):
         return _negated_if(negated ^ operator.startswith("!"), _text(term, field, operator, value))
@@ -137,7 +139,7 @@ _LONGEST_SHOWN = 24
 
 def _short(text: str) -> str:
     """A word of the user in a message, where the reason must stay in sight."""
-    return ascii(text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}...")
+    return repr(text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}...")
 
 
 def _known_fields(like: str) -> str:

@@ -295,7 +295,7 @@ def escape(ident: str) -> str:
         raise BadName(f"the id is empty: give one of 1 to {ID_BYTES} bytes")
     if len(eid) > ID_BYTES:
         raise BadName(
-            f"an id must have 1 to {ID_BYTES} bytes after escaping, {ident[:40]!a} has {len(eid)}: "
+            f"an id must have 1 to {ID_BYTES} bytes after escaping, {ident[:40]!r} has {len(eid)}: "
             "use a shorter one"
         )
     return eid
@@ -332,7 +332,7 @@ def fold_owner(owner: str) -> str:
 def _folded(owner: str) -> str:
     if not owner or len(owner) > OWNER_CHARS or not owner.isprintable():
         raise BadName(
-            f"an owner must have 1 to {OWNER_CHARS} printable characters, got {owner[:40]!a}"
+            f"an owner must have 1 to {OWNER_CHARS} printable characters, got {owner[:40]!r}"
         )
     folded = (owner if _match_safe(owner) else re.sub(r"[^A-Za-z0-9_-]", "-", owner))[:40]
     return f"{folded}_" if folded == TAKER else folded
@@ -354,6 +354,20 @@ def check_text(what: str, text: str) -> str:
     if not isinstance(text, str):
         raise BadName(f"{what} must be text, got {_kind(text)}")
     return text
+
+
+def check_task(task: Task) -> Task:
+    """The task, if it is one; else `BadName`."""
+    if not isinstance(task, Task):
+        raise BadName(f"a task must be one that `board.find` returned, got {_kind(task)}")
+    return task
+
+
+def check_tasks(tasks: Iterable[Task]) -> list[Task]:
+    """These tasks, if that is what they are; else `BadName`."""
+    if not isinstance(tasks, Iterable):
+        raise BadName(f"several tasks must be a list of them, got {_kind(tasks)}")
+    return [check_task(task) for task in tasks]
 
 
 def check_words(what: str, text: str) -> str:

@@ -1,4 +1,4 @@
-"""Text from a board, made safe and short for a terminal."""
+"""Text from a board, made safe and short for a terminal or a shell."""
 
 from __future__ import annotations
 
@@ -8,6 +8,17 @@ def shown(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else _escape(c) for c in text)
+
+
+def command(verb: str, *words: str) -> str:
+    """A command line of dibs with names or ids, quoted for the shell.
+
+    They come after `--` if one begins with a dash.
+    """
+    from shlex import join
+
+    dashes = ["--"] if any(word.startswith("-") and word != "-" for word in words) else []
+    return join(["dibs", *verb.split(), *dashes, *words])
 
 
 def padded(text: str, cells: int) -> str:

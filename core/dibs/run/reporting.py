@@ -7,7 +7,7 @@ import json
 import os
 import select
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -76,8 +76,11 @@ class Stderr(OutputStream):
 class EventWriter:
     """Reports what happens to claims: numbered JSON for programs, or lines for people."""
 
-    def __init__(self, stderr: Stderr, *, as_json: bool, board: str) -> None:
+    def __init__(
+        self, stderr: Stderr, *, as_json: bool, board: str, runnable: Callable[[str], str]
+    ) -> None:
         self.stderr = stderr
+        self._runnable = runnable
         self.person = not as_json and os.isatty(_STDERR)
         self._json = as_json
         self._number = 0
@@ -85,6 +88,8 @@ class EventWriter:
 
     def report(self, event: str, claim: Claim | None = None, **facts: object) -> None:
         """Report one event; without JSON and a terminal only the unusual ones are shown."""
+        if event == "paused":  # the other reasons are those of the command
+            facts["reason"] = self._runnable(str(facts["reason"]))
         if self._json:
             self._number += 1
             line: dict[str, object] = {
@@ -117,7 +122,7 @@ class EventWriter:
         """Report an error that is not about one claim."""
         from dibs.model.safe_text import shown
 
-        self.stderr.line(shown(f"dibs: {text}"))
+        self.stderr.line(shown(f"dibs: {self._runnable(text)}"))
 
 
 class Pump(threading.Thread):

@@ -52,6 +52,8 @@ class Plan(NamedTuple):
     """Seconds without output and notes after which a command is ended; 0 for no limit."""
     breaker: int = 0
     """After so many failures in a row `run` waits; 0 for never."""
+    runnable: Callable[[str], str] = str
+    """Makes the commands in a message run as they are typed."""
 
 
 class Supervisor:
@@ -59,7 +61,9 @@ class Supervisor:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._events = EventWriter(Stderr(), as_json=plan.log_json, board=plan.location.where)
+        self._events = EventWriter(
+            Stderr(), as_json=plan.log_json, board=plan.location.where, runnable=plan.runnable
+        )
         self._stdout = OutputStream(STDOUT)
         self._intake = Intake(
             plan.take,

@@ -32,7 +32,8 @@
 # the id of $DIBS_CLAIM (default: $DIBS_CLAIM).
 #
 # process_loop commits if its handler exits with 0, and fails the task otherwise. A caller's `set -e` is
-# in effect in the handler, unless the loop itself is called in a condition. A handler whose claim is lost
+# in effect in the handler, unless the loop itself is called in a condition. It returns 0 when no task is left,
+# also if handlers failed: `dibs ls state=failed` and `dibs log` show what did. A handler whose claim is lost
 # is not stopped, but cannot commit; it can ask with verify_ownership.
 #
 # A task that waits for a person's answer (`.asked`) is left alone: claim_task answers 4. A handler asks with

@@ -145,6 +145,8 @@ class ActController:
         self._rights = rights
         self._acted_at = self._chosen_at = 0.0
         """When an act from here ended, and when the user last selected a row."""
+        self.can_undo = False
+        """Whether the last act from here can be undone: what took a claim cannot."""
         self._refused_at = -_HELD
         self._opens: dict[str, Callable[[], str | None]] = {
             "force-release": partial(self._act_on_selected, "force-release"),
@@ -221,11 +223,6 @@ class ActController:
             return ""
         return "nothing copied: an act was refused just before"
 
-    @property
-    def has_acted(self) -> bool:
-        """Whether anything was done from here."""
-        return self._acted_at > 0
-
     def chosen(self) -> None:
         """Note that the user selected a row."""
         self._chosen_at = time.monotonic()
@@ -262,6 +259,7 @@ class ActController:
     def _answered(self, names: dict[str, str]) -> None:
         if names:
             self._acted_at = time.monotonic()
+            self.can_undo = True
         self._surface.renamed(names)
 
     def _matches(self) -> str | None:
@@ -305,6 +303,7 @@ class ActController:
     def _pause_board(self) -> None:
         """Pause new claims; while they are paused, let them go on."""
         self._acted_at = time.monotonic()  # an undo right afterwards means this, not the row
+        self.can_undo = True
         if self._model.pauses:
             self._dialogs.resume()
         else:
@@ -343,9 +342,12 @@ class ActController:
         """Unmark what was done, mark what was not; show the outcome of a single act."""
         if not outcomes:
             return
-        if not any(outcome.target.undoes for outcome in outcomes.values()):
+        undid = any(outcome.target.undoes for outcome in outcomes.values())
+        if not undid:
             self._acted_at = time.monotonic()
         done = [o.target.task for o in outcomes.values() if o.word == "done"]
+        if done and not undid:
+            self.can_undo = not all(task.live for task in done)
         left = {o.target.task.name for o in outcomes.values() if o.word != "done"}
         self._surface.renamed({o.target.task.name: o.made for o in outcomes.values() if o.made})
         self._surface.acted(done, left if len(outcomes) > 1 else frozenset())

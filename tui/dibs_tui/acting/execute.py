@@ -211,9 +211,9 @@ def _executed(order: Order, verdict: Verdict | None) -> Outcome:
         word = "changed" if refusal.now else "gone"
         return Outcome(target, word, _instead(target, refusal.now))
     except Refused as refusal:
-        return Outcome(target, "refused", clean(str(refusal)))
+        return Outcome(target, "refused", clean(order.board.location.runnable(str(refusal))))
     except DibsError as error:
-        return Outcome(target, "error", clean(str(error)))
+        return Outcome(target, "error", clean(order.board.location.runnable(str(error))))
     changed = executor is _prioritize
     text = f"priority {task.priority} → {now.priority}" if changed else f"now {now.state}"
     return Outcome(target, "done", text, now.name)

@@ -45,8 +45,8 @@ class Act(NamedTuple):
         return self.verb not in ("prioritize", "undo")
 
 
-_NOT_STOPPED = "Its process is not stopped; its next heartbeat or commit is refused."
-_NONE_STOPPED = "Their processes are not stopped; their next heartbeats or commits are refused."
+_NOT_STOPPED = "Its next heartbeat or commit is refused: that stops only a `dibs run`."
+_NONE_STOPPED = "Their next heartbeats or commits are refused: that stops only a `dibs run`."
 _SHELL = (
     "A shell worker is not stopped, and its next `rm` or `echo` is not refused: "
     "make sure that it has ended."

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 
 from dibs import Entry, Event, Holder, Pause, Question, Rates, Sample, Task, Verdict, Waiter
 from dibs.model.beat_history import BeatHistory
-from dibs.model.delays import next_start
+from dibs.model.delays import is_due, next_start
 from dibs.model.delta import Delta
 from dibs.model.entries import entry
 from dibs.model.events import INTENT, REFUSED
@@ -22,10 +22,10 @@ from dibs.model.usual import Durations
 from dibs.model.waiters import QUIET, untaken
 from dibs_tui.model.brake import Brake
 from dibs_tui.model.causes import missed_beat
-from dibs_tui.model.columns import COLUMNS, column_of
+from dibs_tui.model.columns import COLUMNS, column_of, stale_since
+from dibs_tui.model.due_times import DueTimes
 from dibs_tui.model.failures import LastFailure
 from dibs_tui.model.folds import Fold, ListFolds, folds_of
-from dibs_tui.model.late_claims import LateClaims
 from dibs_tui.model.late_holders import LateHolders
 from dibs_tui.model.oldest_waiting import OldestWaiting
 from dibs_tui.model.owners import held
@@ -66,8 +66,8 @@ class Rest:
         """The key of the last task taken from `whole`."""
         self.found: list[Task] = []
         """What belongs into the list of those from `whole`, in their order."""
-        self.decided: set[str] = set()
-        """The names that changed since, which are in the list already if they belong there."""
+        self.decided: dict[str, Task] = {}
+        """The tasks that changed since by name, which are in the list if they belong there."""
 
     def __bool__(self) -> bool:
         return bool(self._tasks or self._whole is not None)
@@ -99,8 +99,8 @@ class Listing(NamedTuple):
 
     def may_list(self, task: Task) -> bool:
         """Whether the list may hold this task now or once its claim is found to be stale."""
-        states = PANELS[self.panel].states
-        return task.state in states or (task.live and "stale" in states)
+        states, state = PANELS[self.panel].states, task.state
+        return state in states or (state in _LIVE and "stale" in states)
 
 
 class BoardModel:
@@ -137,7 +137,10 @@ class BoardModel:
         self._hosts: Counter[str] = Counter()
         """The number of claims on each host, stale or not."""
         self._slot_lines = SlotLines()
-        self._late = LateClaims()
+        self._late = DueTimes()
+        """When the next beat of each claim is overdue."""
+        self._starts = DueTimes()
+        """When each later task starts that was not due when it came."""
         self.oldest = OldestWaiting()
         self.counts: Counter[str] = Counter()
         """Tasks by the state in their name: stale claims count as claimed or held here."""
@@ -362,8 +365,7 @@ class BoardModel:
             if time.monotonic() > until:
                 break
         if not rest and rest.found:
-            decided = rest.decided
-            listing.sorted_tasks.merge([task for task in rest.found if task.name not in decided])
+            listing.sorted_tasks.merge(rest.found, without=rest.decided.values())
             rest.found = []
         return not rest
 
@@ -502,7 +504,7 @@ class BoardModel:
         """Insert, move or remove a task in every list."""
         for listing in self._listings:
             if listing.rest:
-                listing.rest.decided.add(task.name)
+                listing.rest.decided[task.name] = task
             if not listing.may_list(task):
                 continue
             if self._belongs(listing, task):
@@ -526,7 +528,8 @@ class BoardModel:
             self.pauses = delta.pauses
         for task in delta.removed:
             self.tasks.pop(task.name, None)
-            self._later.pop(task.name, None)
+            if self._later.pop(task.name, None) is not None:
+                self._starts.drop(task.name)
         self.tasks.update([(task.name, task) for task in delta.added])
         self.asked.update([(task.name, task) for task in delta.added if task.state == "asked"])
         self.questions.update(delta.questions)
@@ -554,7 +557,11 @@ class BoardModel:
         self._update_all_lists(delta, aged, mark=was_complete)
         for slot in slots:
             self._update_lists(slot)
-        self._later.update({t.name: t for t in delta.added if t.not_before})
+        later = [task for task in delta.added if task.not_before]
+        self._later.update({task.name: task for task in later})
+        for task in later:
+            if not is_due(task, self.now.fs):
+                self._starts.note(task.name, task.not_before * 10**9)
         self.causes_version += any(t.state == "failed" for t in (*delta.added, *delta.removed))
         self.failing.update({t.name: t for t in delta.added if t.attempts and t.state != "done"})
         if delta.rates is not None:  # this may be another board: forget the events of the last one
@@ -603,12 +610,13 @@ class BoardModel:
 
     def _update_all_lists(self, delta: Delta, aged: Iterable[str], *, mark: bool) -> None:
         """Apply a delta to every list."""
-        for task in delta.removed:
-            for listing in self._listings:
-                if listing.rest:
-                    listing.rest.decided.add(task.name)
+        for listing in self._listings:
+            if listing.rest:
+                listing.rest.decided.update({task.name: task for task in delta.removed})
+            for task in delta.removed:
                 if listing.may_list(task):
                     listing.sorted_tasks.drop(task)
+        for task in delta.removed:
             self._forget(task)
         if len(delta.added) > _MANY:
             self._insert_many(delta.added)
@@ -630,7 +638,7 @@ class BoardModel:
             in_state.setdefault(self.state_of(task), []).append(task)
         for listing in self._listings:
             if listing.rest:
-                listing.rest.decided.update(task.name for task in came)
+                listing.rest.decided.update({task.name: task for task in came})
             states, test = PANELS[listing.panel].states, listing.test
             found = [task for state in in_state.keys() & states for task in in_state[state]]
             if test is not None:
@@ -739,8 +747,9 @@ class BoardModel:
                 self.feed.appendleft(event)
 
     def tick(self) -> None:
-        """Note the claims whose beat has become overdue: they are sorted as late from now on."""
-        for name in self._late.overdue(self.now.fs):
+        """Sort again what is due since the last tick: beats that are overdue, and later tasks."""
+        now = self.now.fs
+        for name in (*self._late.came(now), *self._starts.came(now)):
             task = self.tasks.get(name)
             if task is not None:
                 self._update_lists(task)
@@ -752,11 +761,10 @@ class BoardModel:
 
 
 def _order(model: BoardModel, task: Task) -> int:
-    """The claim whose lease expired first, or the task that failed last, in front."""
-    holder = model.holders.get(task.name)
-    if holder is None:
-        return -model.since.get(task.name, 0)
-    return holder.beat + int(holder.ttl * 1e9)
+    """The claim that is stale for longest, or the task that failed last, in front."""
+    if task.name in model.holders:
+        return stale_since(model, task)
+    return -model.since.get(task.name, 0)
 
 
 def _boottime() -> int:

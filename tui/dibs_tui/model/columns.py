@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dibs import Verdict
+from dibs.model.delays import is_due
 from dibs.model.metadata import value_of
 from dibs.model.task import DEFAULT_PRIORITY
 from dibs_tui.model.metadata_text import metadata_text
@@ -26,6 +28,8 @@ META = "meta."
 TRACK = "─"
 """The part of a lease bar that has run out."""
 _FULL, _HALF = "━", "╸"
+_FIRST = "9876543210"
+"""What sorts each priority before any lower one."""
 _NEVER = 1 << 63
 _NONE = "—"
 _SHARE = 4
@@ -51,7 +55,7 @@ class Column(NamedTuple):
     """Its share of the room that is left."""
     right: bool = False
     moving: str = ""
-    """Which values change without an event: none (empty), those of `live` tasks, or `all`."""
+    """Whose values change without an event: none (empty), `live` or `later` tasks, or `all`."""
     falls: bool = False
     """Sorting by it puts the highest value first: the oldest, the most urgent."""
     middle: bool = False
@@ -149,12 +153,13 @@ def _left_ink(line: TaskLine) -> str:
 
 
 def _past(line: TaskLine) -> str:
+    """For how long a claim is stale, as in `stale_since`."""
     entry = line.entry
     if entry.ttl is None or entry.age is None:
         return ""
-    if entry.age <= entry.ttl:  # its process has exited
-        return _age_text(line, entry.age) if line.state == "stale" else ""
-    return f"{line.age_prefix}{short(entry.age - entry.ttl)}"
+    if line.verdict == Verdict.DEAD:
+        return _age_text(line, entry.age)
+    return _age_text(line, max(0.0, entry.age - entry.ttl)) if line.state == "stale" else ""
 
 
 def _past_ink(line: TaskLine) -> str:
@@ -250,17 +255,17 @@ def _by(line: TaskLine) -> str:
 # By what the tables are sorted
 
 
-def _state_order(model: KnownBoard, task: Task) -> tuple[int, int]:
-    """The most urgent state first; in it the most overdue, or what has taken longest."""
+def _state_order(model: KnownBoard, task: Task) -> tuple[int, int | str]:
+    """The most urgent state first; in it the most overdue, what has taken longest, or the next."""
     state = model.state_of(task)
     if state == "claimed" and model.is_late(task.name):
         return URGENCY["late"], _ends(model, task)
     if state == "stale":
-        return URGENCY[state], _ends(model, task)
+        return URGENCY[state], stale_since(model, task)
     if task.live:
         return URGENCY["claimed"], _since(model, task)
     if state in ("available", "later"):
-        return URGENCY[state], -task.priority
+        return URGENCY[state], _claim_order(task)
     return URGENCY[state], 0
 
 
@@ -279,9 +284,15 @@ def _newest(model: KnownBoard, task: Task) -> int:
     return -model.since.get(task.name, 0)
 
 
-def _urgency(model: KnownBoard, task: Task) -> int:
-    """The most urgent first; later tasks come after all available ones."""
-    return -task.priority + 10 * bool(task.not_before)
+def _urgency(model: KnownBoard, task: Task) -> str:
+    """Who is claimed next comes first; later tasks that are not due come after all others."""
+    waits = bool(task.not_before) and not is_due(task, model.now.fs)
+    return ("1" if waits else "0") + _claim_order(task)
+
+
+def _claim_order(task: Task) -> str:
+    """The order in which workers claim: by priority, then by name and not naturally by id."""
+    return _FIRST[task.priority] + task.name
 
 
 def _beat(model: KnownBoard, task: Task) -> int:
@@ -292,6 +303,17 @@ def _beat(model: KnownBoard, task: Task) -> int:
 def _ends(model: KnownBoard, task: Task) -> int:
     holder = model.holders.get(task.name)
     return holder.beat + int(holder.ttl * 1e9) if holder is not None else _NEVER
+
+
+def stale_since(model: KnownBoard, task: Task) -> int:
+    """Since when a claim is stale: since its lease expired; since its last beat if it is dead.
+
+    What is dead stays dead, so this does not change when its lease expires too.
+    """
+    holder = model.holders.get(task.name)
+    if holder is not None and model.stale.get(task.name) is Verdict.DEAD:
+        return holder.beat
+    return _ends(model, task)
 
 
 def _owner(model: KnownBoard, task: Task) -> Any:
@@ -348,7 +370,9 @@ COLUMNS = {
         _evidence_ink, moving="live",
     ),
     "left": Column("left", 6, 1, _left, _ends, _left_ink, right=True, moving="live"),
-    "past": Column("past", 6, 1, _past, _ends, _past_ink, right=True, falls=True, moving="live"),
+    "past": Column(
+        "past", 6, 1, _past, stale_since, _past_ink, right=True, falls=True, moving="live"
+    ),
     "time": Column("time", 6, 1, _time, _since, _time_ink, right=True, falls=True, moving="all"),
     "held": Column(
         "held", 6, 5, _held, _since, lambda line: "late bold" if line.usual else "faint",
@@ -365,7 +389,7 @@ COLUMNS = {
     "priority": Column(
         "pri", 3, 4, lambda line: str(line.entry.priority), _urgency,
         lambda line: "text" if line.entry.priority > DEFAULT_PRIORITY else "muted",
-        right=True, falls=True,
+        right=True, falls=True, moving="later",
     ),
     "waiting": Column(
         "waiting", 8, 2, _waiting, _waits_since, _waiting_ink, right=True, falls=True, moving="all"

@@ -18,7 +18,7 @@ from dibs_tui.model.failures import last_line
 from dibs_tui.model.proof_lines import VERDICT_INKS, proof_lines
 from dibs_tui.model.rows import EMPTY, Row, all_wrapped, beside, row, wrapped
 from dibs_tui.model.task_line import GLYPHS
-from dibs_tui.model.timeline import timeline, word
+from dibs_tui.model.timeline import became, timeline
 from dibs_tui.text.addresses import address_in
 from dibs_tui.text.ages import clock, short
 from dibs_tui.text.safe import clean, clean_lines, fit, width
@@ -361,13 +361,8 @@ class DetailSections:
         known, name, ident = self.known, self.task.name, clean(self.task.id)
         if known.events is None or known.found is None:
             return f"{ident} is no longer {self.task.state}; looking up what happened to it"
-        moves = [event for event in known.events if event.verb not in NOTHING_MOVED]
-        event = next((e for e in reversed(moves) if e.src == name), None)
-        words = f"{ident} is no longer {self.task.state}"
-        if event is not None:
-            by = f" by {clean(event.by)}" if event.by else ""
-            ago = short(self.model.now.fs / 1e9 - event.at)
-            words = f"{ident} was {clean(word(event.verb))}{by} {ago} ago"
+        found = became(reversed(known.events), name, self.model.now.fs / 1e9)
+        words = f"{ident} {found or f'is no longer {self.task.state}'}"
         others = [task for task in known.found if task.name != name]
         now = ", ".join(f"{task.state} as {clean(task.name)}" for task in others[:3])
         return f"{words}; now {now}" if now else f"{words}; no task has this id now"
@@ -393,7 +388,7 @@ def _output_rows(found: Output, cells: int, wrap: bool, find: str = "") -> list[
     room = max(8, cells - 2)
     for missing, data in found.gaps():
         if missing:
-            words = f"{payload.size_of(missing)} not kept or not shown: see `dibs logs`"
+            words = f"{payload.size_of(missing)} not kept or not shown: see the verb `logs`"
             lines += wrapped((("┄ ", "line"), (f"{words} ┄", "faint")), cells, 2)
         text = clean_lines(data.decode("utf-8", "replace").removesuffix("\n"))
         for line in text.split("\n"):

@@ -40,9 +40,16 @@ class SharedFailure(NamedTuple):
     """On how many hosts, or of how many owners if no host is known."""
 
     @property
+    def ended(self) -> int:
+        """How many are failed; the others are later, and are tried again."""
+        return sum(task.state == FAILED for task in self.tasks)
+
+    @property
     def text(self) -> str:
-        """Since when, and on how many hosts or of how many owners."""
+        """How many are later beside failed ones, since when, and on how many hosts or owners."""
+        waits = len(self.tasks) - self.ended
         parts = [self.line]
+        parts += [f"{waits:,} later"] if 0 < waits < len(self.tasks) else []
         parts += [f"since {clock(self.since)}"] if self.since else []
         parts += [self.where] if self.where else []
         return " · ".join(parts)

@@ -40,7 +40,7 @@ PANELS = {
         "asked available claimed held later stale failed free",
         "id owner state time note",
         "state",
-        "no tasks yet: add one with `dibs add ID`",
+        "no open tasks",
     ),
     "available": _panel(
         "available",
@@ -89,7 +89,7 @@ PANELS = {
         "held free",
         "id owner host lease left held beat fence note",
         "state",
-        "no locks yet: acquire one with `dibs acquire NAME`",
+        "no locks yet: the verb `acquire` makes one",
         glyph="held",
     ),
 }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dibs import Verdict
 from dibs.model.waiters import BROKEN
+from dibs_tui.model.columns import stale_since
 from dibs_tui.model.commands import BY_ID, spelled
 from dibs_tui.model.problems import WAITING, WORKERS, Group, Problem
 from dibs_tui.text.ages import clock, counted, short
@@ -120,7 +121,7 @@ def _broken_for(model: BoardModel, problem: Problem) -> float | None:
 
 def _stale(model: BoardModel, problem: Problem, holder: Holder) -> ProblemLine:
     age = holder.age(model.now)
-    past = age - holder.ttl
+    since = max(0.0, (model.now.fs - stale_since(model, holder.task)) / _SECOND)
     verdict = model.stale.get(holder.task.name)
     who, host = clean(holder.owner) or "its holder", clean(holder.host)
     where = f" on {host}" if host and host != who else ""
@@ -131,9 +132,7 @@ def _stale(model: BoardModel, problem: Problem, holder: Holder) -> ProblemLine:
     elif verdict is Verdict.UNKNOWN and holder.task.is_shell_claim:
         text = "shell claim, no heartbeat"
     does = "type id" if verdict is Verdict.UNKNOWN else "release"
-    return ProblemLine(
-        problem, False, problem.word, past if past > 0 else age, text, "force-release", does
-    )
+    return ProblemLine(problem, False, problem.word, since, text, "force-release", does)
 
 
 def _failed(model: BoardModel, problem: Problem) -> ProblemLine:
@@ -146,10 +145,10 @@ def _failed(model: BoardModel, problem: Problem) -> ProblemLine:
     at = min(islice(known, _MOST_LOOKED_AT), default=None)
     since = (model.now.fs - at) / _SECOND if at is not None else None
     line = clean(problem.id, 400)
-    parts = [counted(len(problem.claims), "task"), reason.removeprefix(line).removeprefix(" · ")]
+    parts = [problem.word, reason.removeprefix(line).removeprefix(" · ")]
     parts += [line] if len(line) > _SHORT else []  # else the line shows all of it as its name
     text = " · ".join(filter(None, parts))
-    return ProblemLine(problem, True, "failed", since, text, "requeue", "requeue")
+    return ProblemLine(problem, True, problem.state, since, text, "requeue", "requeue")
 
 
 def _waiting(model: BoardModel, group: Group) -> ProblemLine:

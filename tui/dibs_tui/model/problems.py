@@ -6,10 +6,11 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from heapq import nlargest
 from typing import TYPE_CHECKING, NamedTuple
 
-from dibs import Entry, Finding, Task
-from dibs.model.task import DEFAULT_PRIORITY
+from dibs import Entry, Finding, Task, Verdict
+from dibs.model.task import DEFAULT_PRIORITY, FAILED, LATER
 from dibs.model.waiters import BROKEN, waiter_entry
 from dibs_tui.model.causes import MANY, Cause, causes
+from dibs_tui.model.columns import stale_since
 from dibs_tui.model.failures import SharedFailure, shared_failures
 from dibs_tui.model.owners import HeldClaim, held
 from dibs_tui.text.ages import clock, counted, short
@@ -192,16 +193,16 @@ def _folds(found: Iterable[Cause]) -> _Found:
 
 
 def _stale(model: BoardModel, claims: Iterable[HeldClaim], folded: Container[str]) -> _Found:
-    """Stale claims without a common cause, the longest overdue first."""
+    """Stale claims without a common cause, those that are stale for longest first."""
     now = model.now
     for claim in claims:
         if claim.stale and claim.holder.task.name not in folded:
             holder = claim.holder
-            name, age = holder.task.name, holder.age(now)
-            past = age - holder.ttl
-            word = model.stale[name].upper()
-            expired = f": no heartbeat for {short(age)}, lease expired {short(past)} ago"
-            reason = _holder(claim) + (expired if past > 0 else ": its process has exited")
+            name, verdict = holder.task.name, model.stale[holder.task.name]
+            past, word = (now.fs - stale_since(model, holder.task)) / 1e9, verdict.upper()
+            beat = f": no heartbeat for {short(holder.age(now))}, lease expired {short(past)} ago"
+            dead = verdict is Verdict.DEAD
+            reason = _holder(claim) + (": its process has exited" if dead else beat)
             yield past, Problem(2, f"2/{name}", "stale", holder.task.id, word, reason, holder.task)
 
 
@@ -258,8 +259,8 @@ def _untaken(model: BoardModel, test: Test | None) -> _Found:
     """Tasks that wait while there is no worker; not shown under a filter, which may hide some."""
     count = model.untaken()
     if count and test is None:
-        where = "outside the paused hosts, no" if model.pauses else "no"
-        reason = f"{where} worker has a live claim, and none waits: are the workers running?"
+        where = " outside the paused hosts" if model.pauses else ""
+        reason = f"none works or waits{where}: are the workers running?"
         yield 0, Problem(8, "8/", "available", f"{count:,} available", "no worker", reason)
 
 
@@ -267,8 +268,9 @@ def _shared(found: Iterable[SharedFailure]) -> _Found:
     """Failures with the same last line, the most tasks first."""
     for failure in found:
         names = tuple(task.name for task in failure.tasks)
-        word = f"{len(names):,} failed"
-        problem = Problem(4, f"4/={failure.line}", "failed", failure.line, word, failure.text)
+        ended = failure.ended
+        state, word = (FAILED, f"{ended:,} failed") if ended else (LATER, f"{len(names):,} later")
+        problem = Problem(4, f"4/={failure.line}", state, failure.line, word, failure.text)
         yield len(names), problem._replace(terms=failure.terms, claims=names)
 
 

@@ -16,6 +16,8 @@ from dibs import Task
 from dibs_tui.text.natural import natural
 
 _PIECE = 512
+_FEW = 16
+"""So many tasks are sorted into a piece one by one; for more it is sorted as a whole."""
 _UNSORTED = 8 * _PIECE
 """The tasks that an unsorted piece may have: each split makes the keys of all again."""
 
@@ -63,7 +65,7 @@ class SortedTasks:
         moving: str = "",
         stored: frozenset[str] = frozenset(),
     ) -> None:
-        """`moving`: which values change with time: none (empty), `live` tasks', or `all`.
+        """`moving`: whose values change with time: none (empty), `live` or `later` tasks, or `all`.
 
         `stored`: the states of the tasks whose values may change besides.
         """
@@ -175,22 +177,31 @@ class SortedTasks:
             for task in tasks:
                 self.put(task)
             return
-        tails, pieces, unsorted, added = self._tails, self._pieces, self._unsorted, 0
+        parts: dict[int, list[tuple[Key, Task]]] = {}
+        tails, pieces, added = self._tails, self._pieces, 0
         for task in tasks:
             key = self._new_key(task)
             if self._moves(task):
                 self._keys[task.name] = key
-            number = bisect_left(tails, key)
-            if number == len(pieces):
-                number -= 1
-                tails[number] = key
-            piece = pieces[number]
-            piece.append(task)
-            unsorted[number] = True
+            number = min(bisect_left(tails, key), len(pieces) - 1)
+            parts.setdefault(number, []).append((key, task))
             added += 1
-            if len(piece) > _UNSORTED:
-                self._split(number)
+        for number in sorted(parts, reverse=True):  # a split moves only the pieces after it
+            self._put_part(number, parts[number])
         self._changed(added)
+
+    def _put_part(self, number: int, part: list[tuple[Key, Task]]) -> None:
+        """Insert tasks with their keys into a piece; few of them leave it sorted."""
+        piece = self._pieces[number]
+        self._tails[number] = max(self._tails[number], *(key for key, _ in part))
+        if self._unsorted[number] or len(part) > _FEW:
+            piece += [task for _, task in part]
+            self._unsorted[number] = True
+        else:
+            for key, task in part:
+                piece.insert(bisect_left(piece, key, key=self._place), task)
+        if len(piece) > _UNSORTED:
+            self._split(number)
 
     def after(self, key: Key | None, count: int) -> tuple[list[Task], Key | None]:
         """At least `count` tasks that are sorted after a key, and the key of the last of them.
@@ -209,10 +220,11 @@ class SortedTasks:
             found += self._piece(number)
         return found, self._place(found[-1]) if found else None
 
-    def merge(self, tasks: Sequence[Task]) -> None:
-        """Insert many tasks that are in the order of this list already, and not in it.
+    def merge(self, tasks: Sequence[Task], *, without: Iterable[Task] = ()) -> None:
+        """Insert many tasks that are in the order of this list already, `without` some of them.
 
-        No key is made of them, so none of them may be one whose value moves.
+        Those may be in this list, the others not. No key is made of the tasks, so none of them
+        may be one whose value moves.
         """
         others = list(self)
         self._pieces = [list(tasks[at : at + _PIECE]) for at in range(0, len(tasks), _PIECE)]
@@ -220,6 +232,8 @@ class SortedTasks:
         self._unsorted = [False] * len(self._pieces)
         self._length = 0
         self._changed(len(tasks))
+        for task in without:  # few, while a look at every task would hold the keys up
+            self._remove(task)
         self.put_many(others)
 
     def settle(self) -> None:
@@ -322,17 +336,22 @@ class SortedTasks:
         return piece
 
     def _remove(self, task: Task) -> None:
-        found = self._find(task)
+        key = self._place(task)
+        number = bisect_left(self._tails, key)
+        piece = self._pieces[number] if number < len(self._pieces) else []
+        at = None
+        if piece and not self._unsorted[number]:
+            at = self._at(piece, key, task)
+        elif task in piece:  # to sort it takes longer than to look at each of its tasks
+            at = piece.index(task)
         self._keys.pop(task.name, None)
-        if found is None:
+        if at is None:
             return
-        number, at = found
-        piece = self._piece(number)
         del piece[at]
-        if piece:
-            self._tails[number] = self._place(piece[-1])
-        else:
+        if not piece:
             del self._pieces[number], self._tails[number], self._unsorted[number]
+        elif not self._unsorted[number]:
+            self._tails[number] = self._place(piece[-1])
         self._changed(-1)
 
     def _changed(self, by: int) -> None:
@@ -345,9 +364,13 @@ class SortedTasks:
         number = bisect_left(self._tails, key)
         if number == len(self._pieces):
             return None
-        piece = self._piece(number)
+        at = self._at(self._piece(number), key, task)
+        return (number, at) if at is not None else None
+
+    def _at(self, piece: list[Task], key: Key, task: Task) -> int | None:
+        """Where a task with this key is in a sorted piece; None if it is not in it."""
         at = bisect_left(piece, key, key=self._place)
-        return (number, at) if at < len(piece) and piece[at].name == task.name else None
+        return at if at < len(piece) and piece[at].name == task.name else None
 
     def _key(self, task: Task) -> Key:
         return self._value(task), _natural(task.id), task.name
@@ -372,7 +395,7 @@ class SortedTasks:
     def _moves(self, task: Task) -> bool:
         if self._moving == "all" or task.state in self._stored:
             return True
-        return self._moving == "live" and task.live
+        return task.live if self._moving == "live" else self._moving == task.state
 
     def _ordered(self, tasks: Iterable[Task]) -> list[Task]:
         # Three stable sorts are faster than one that makes and compares tuples.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from dibs import Event
@@ -81,6 +81,19 @@ class Moment(NamedTuple):
 def word(verb: str) -> str:
     """A verb of the log as a participle: `claimed`, `force-released`."""
     return _WORDS.get(verb, verb)
+
+
+def became(events: Iterable[Event], name: str, now: float) -> str:
+    """What became of a name that is gone, by the newest of these events; empty if none says it.
+
+    The events come with the newest first; `now` is in seconds of the board's clock.
+    """
+    moves = (event for event in events if event.verb not in NOTHING_MOVED)
+    event = next((event for event in moves if event.src == name), None)
+    if event is None:
+        return ""
+    by = f" by {clean(event.by)}" if event.by else ""
+    return f"was {clean(word(event.verb))}{by} {short(max(0.0, now - event.at))} ago"
 
 
 def moments(events: Sequence[Event]) -> list[Moment]:

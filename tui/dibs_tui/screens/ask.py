@@ -9,6 +9,7 @@ from textual.binding import BindingType
 from textual.message import Message
 
 from dibs import Board, DibsError
+from dibs.board import locate
 from dibs_tui.acting.brief import Brief
 from dibs_tui.acting.operator import Operator
 from dibs_tui.lifecycle.background import run_in_background
@@ -72,7 +73,7 @@ class Ask(Dialog[None]):
         try:
             self.post_message(self.Reported(self.found(self.operator.open_board()), over=False))
         except DibsError as error:
-            self.post_message(self.Reported(refusal(error), over=True))
+            self.post_message(self.Reported(self._refusal(error), over=True))
 
     def on_ask_reported(self, event: Reported) -> None:
         """Show what was found, or the result."""
@@ -119,13 +120,13 @@ class Ask(Dialog[None]):
         try:
             brief = self.done(self.operator.open_board())
         except DibsError as error:
-            brief = refusal(error)._replace(badge="NOT DONE")
+            brief = self._refusal(error)._replace(badge="NOT DONE")
         self.post_message(self.Reported(brief, over=True))
 
-
-def refusal(error: DibsError) -> Brief:
-    """Why something was not done."""
-    return Brief("REFUSED", "late", clean(str(error)))
+    def _refusal(self, error: DibsError) -> Brief:
+        """Why something was not done, and the command that helps."""
+        text = locate(self.operator.path).runnable(str(error))
+        return Brief("REFUSED", "late", clean(text))
 
 
 def done(words: str) -> Brief:

@@ -510,7 +510,7 @@ class BoardScreen(Screen[None]):
         return InspectScreen(
             task, self._model, self._source, tab, self._dashboard.commands, listed,
             run=self.commands.run, act=self.acts.start_on, why_no_copy=self.acts.why_no_copy,
-            can_undo=lambda: self.acts.has_acted,
+            can_undo=lambda: self.acts.can_undo,
             pasted=lambda: self._dashboard.operator.keys.together,
         )  # fmt: skip
 

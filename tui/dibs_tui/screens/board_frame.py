@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from shlex import join
 from typing import TYPE_CHECKING
 
 from dibs_tui.model.commands import spelled
@@ -57,8 +58,8 @@ class BoardFrame:
         self._tally = Tally(dashboard.model, dashboard.config)
         self._graphs: graph_band.Graphs | None = None
         self._graphs_key: tuple[object, ...] = ()
-        self._band_shown: tuple[graph_band.GraphBand, int] | None = None
-        self._tabs_shown: tuple[object, ...] = ()
+        self._shown: dict[FrameRows, object] = {}
+        """What each of the rows was made from that are shown."""
         self.title = FrameRows(id="title")
         self.band = FrameRows(id="band")
         self.tabs = FrameRows(id="tabs")
@@ -97,17 +98,22 @@ class BoardFrame:
 
     def show(self, filter_text: str, wrong: str) -> None:
         """Show the board as it is now, but no notices; rows that read the same cost nothing."""
-        health, cells = self._source.health, self._cells
-        self.title.show([title_row(self._title(health), cells)])
+        health, cells, view = self._source.health, self._cells, self._body.view
+        title = self._title(health)
+        self._show(self.title, (title, cells), lambda: [title_row(title, cells)])
         known = self._is_known(health)
         counts = self._tally.counts(known=known)
-        tabs = self._body.view, tuple(counts.items()), cells
-        if tabs != self._tabs_shown:
-            self._tabs_shown = tabs
-            self.tabs.show(tab_rows.tab_rows(self._body.view, counts, cells))
+        tabs = view, tuple(counts.items()), cells
+        self._show(self.tabs, tabs, lambda: tab_rows.tab_rows(view, counts, cells))
         self._show_band(known=known)
         self.show_status(filter_text, wrong)
         self.show_keys()
+
+    def _show(self, rows: FrameRows, source: object, make: Callable[[], list[Pieces]]) -> None:
+        """Show rows that `make` makes from the source alone; from an equal one only once."""
+        if source != self._shown.get(rows):
+            self._shown[rows] = source
+            rows.show(make())
 
     def _is_known(self, health: Health) -> bool:
         """Whether the board was ever read: else its counts are not known."""
@@ -117,17 +123,14 @@ class BoardFrame:
         if not self.band.display:
             return
         if not known:
-            self._band_shown = None
-            self.band.show([])
+            self._show(self.band, (), list)
             return
         cells, model, view = self._cells, self._model, self._body.view
         key = graph_band.graphs_key(model, view, cells)
         if self._graphs is None or key != self._graphs_key:
             self._graphs_key, self._graphs = key, graph_band.graphs_of(model, view, cells)
-        band = graph_band.band_of(model, view, self._graphs, self._tally.owners)
-        if (band, cells) != self._band_shown:
-            self._band_shown = band, cells
-            self.band.show(graph_band.band_rows(band, cells))
+        band = graph_band.band_of(model, view, self._graphs, self._tally.workers)
+        self._show(self.band, (band, cells), lambda: graph_band.band_rows(band, cells))
 
     def show_notices(self, trouble: str) -> None:
         """Show the gravest notice where it has a row of its own."""
@@ -144,6 +147,7 @@ class BoardFrame:
                 full=clean(self._source.health.why_full),
                 held_back=held_back,
                 keys=self._spelled,
+                where=clean(join(("-d", self._source.location.label))),
             )
         )
         if time.monotonic() < dashboard.hints_until:
@@ -190,7 +194,8 @@ class BoardFrame:
             self._wrong_rest = tuple(piece for row in rest for piece in (*row, Piece(" ")))
             said, fact, listed = None, first, Listed()
         more = "" if self.filtering else self._keys.spelled("messages")
-        self.status.show([status_row(said, fact, listed, cells, more)])
+        status = said, fact, listed, cells, more
+        self._show(self.status, status, lambda: [status_row(*status)])
 
     def _standing(self) -> list[Toast]:
         """The messages; a warning that stood for its time gives way to a notice without a row."""
@@ -201,11 +206,12 @@ class BoardFrame:
 
     def show_keys(self) -> None:
         """Show the keys that apply now; or the rest of what is wrong with a filter."""
+        cells, rest = self._cells, self._wrong_rest
+        if rest:
+            self._show(self.footer, (rest, cells), lambda: [(Piece(" "), *cut(rest, cells - 2))])
+            return
         left, right = self._keys.now(filtering=self.filtering)
-        row = keys_row(left, right, self._cells)
-        if self._wrong_rest:
-            row = (Piece(" "), *cut(self._wrong_rest, self._cells - 2))
-        self.footer.show([row])
+        self._show(self.footer, (left, right, cells), lambda: [keys_row(left, right, cells)])
 
     # The title
 

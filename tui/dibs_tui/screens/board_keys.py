@@ -92,7 +92,7 @@ class BoardKeys:
             yield from self._key("sort", "sort", rank=5)
         if not model.pauses:
             yield from self._key("pause-board", "pause board", rank=7)
-        if self._acts.has_acted:
+        if self._acts.can_undo:
             yield from self._key("undo", "undo", rank=6)
 
     def spelled(self, command: str) -> str:

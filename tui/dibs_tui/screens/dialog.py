@@ -399,10 +399,13 @@ class _OneInk:
             yield Segment(text, None if control else self._style, control)
 
 
-def field(label: str, ident: str, value: str = "", placeholder: str = "", **more: object) -> Widget:
-    """A labelled field; `more` goes to the `Input`."""
+def field(
+    label: str, ident: str, value: str = "", placeholder: str = "", *, replaced: bool = False,
+    **more: object,
+) -> Widget:  # fmt: skip
+    """A labelled field, in which the first keys may replace the value; `more` goes to `Input`."""
     typed = Input(
-        value=value, placeholder=placeholder, id=ident, compact=True, select_on_focus=False,
+        value=value, placeholder=placeholder, id=ident, compact=True, select_on_focus=replaced,
         **more,  # type: ignore[arg-type]
     )  # fmt: skip
     name = Static(Content(label), classes="label")

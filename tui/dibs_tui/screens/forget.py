@@ -32,7 +32,7 @@ class ForgetScreen(Ask):
         now = board.find(self._ident)
         if now:
             raise Changed(
-                f"{self._ident!a} is still on the board; only the id of a task that is gone can be "
+                f"{self._ident!r} is still on the board; only the id of a task that is gone can be "
                 f"forgotten; {describe(now)}",
                 now[0].name,
                 now,

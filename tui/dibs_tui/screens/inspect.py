@@ -118,7 +118,7 @@ class InspectScreen(Screen[None]):
         """`commands` is the registry with the user's keys, `listed` the list that it came from.
 
         `run` runs a command that does the same everywhere. `act` opens the dialog of an act on the
-        task, or returns why it is refused. `can_undo` says whether anything was done from here,
+        task, or returns why it is refused. `can_undo` says whether the last act from here can be,
         `pasted` whether the last key came with others.
         """
         super().__init__()

@@ -72,7 +72,7 @@ def export_dialog(app: App[Any], ident: str, data: bytes) -> EnterLine:
 
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", ident).strip("-")[:40] or "task"
     path = f"dibs-{name}-output-{time.strftime('%Y%m%d-%H%M%S')}.log"
-    words = f"the output of {clean(ident, 60)}, as shown; `dibs logs` prints every byte"
+    words = f"the output of {clean(ident, 60)}, as shown; the verb `logs` prints every byte"
     hint = "an existing file is never changed. Enter saves, Esc cancels"
     text = clean_lines(data.decode("utf-8", "replace"), _LONGEST)
     return EnterLine("export", words, path, hint, partial(_save, app, text))

@@ -57,9 +57,10 @@ class PurgeScreen(Ask):
 
     def fields(self) -> ComposeResult:
         """The age and the number."""
-        digits = {"restrict": r"[0-9]*"}
-        yield field("older than", "purge-age", "7d", restrict=r"[0-9]*[smhd]?")
-        yield field("number", "purge-count", placeholder="as above, to confirm", **digits)
+        age = r"[0-9]*[smhd]?"
+        yield field("older than", "purge-age", "7d", restrict=age, replaced=True)
+        hint = "as above, to confirm"
+        yield field("number", "purge-count", placeholder=hint, restrict=r"[0-9]*")
 
     def found(self, board: Board) -> Brief:
         """Find out when each done task ended."""

@@ -169,7 +169,7 @@ _WORDS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no"
 def _checked(source: str, key: str, value: object) -> object:
     """The value as the dashboard uses it; raises `BadConfig` if it is invalid."""
     if key not in _RULES:
-        raise BadConfig(f"{source}: there is no setting {key!a}; {like(key, _RULES)}")
+        raise BadConfig(f"{source}: there is no setting {key!r}; {like(key, _RULES)}")
     wanted, rule = _RULES[key]
     try:
         return rule(value)
@@ -263,7 +263,7 @@ def _rights(value: object) -> Mapping[str, bool]:
 
 
 def _short(value: object) -> str:
-    text = ascii(value)
+    text = repr(value)
     return text if len(text) <= 60 else f"{text[:59]}…"
 
 

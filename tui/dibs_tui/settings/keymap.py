@@ -59,7 +59,7 @@ def check(
     found = {}
     for ident, wanted in keys.items():
         if ident not in registry:
-            raise BadConfig(f"{_WHERE}: there is no command {ident!a}; {like(ident, registry)}")
+            raise BadConfig(f"{_WHERE}: there is no command {ident!r}; {like(ident, registry)}")
         destructive = registry[ident].destructive
         found[ident] = tuple(_usable(ident, key, destructive) for key in wanted)
     _distinct(found, registry)
@@ -73,7 +73,7 @@ def _usable(ident: str, key: str, destructive: bool) -> str:
     if reason is None and destructive and len(name) == 1 and not name.isupper():
         reason = "an act needs a capital letter, a function key or ctrl"
     if reason is not None:
-        raise BadConfig(f"{_WHERE}: {ident} cannot have {key!a}: {reason}")
+        raise BadConfig(f"{_WHERE}: {ident} cannot have {key!r}: {reason}")
     return name
 
 
@@ -84,11 +84,11 @@ def _spelled(ident: str, key: str) -> str:
         return _character_to_key(key)
     *modifiers, base = key.split("+")
     if base not in _names() or not set(modifiers) <= set(MODIFIERS):
-        raise BadConfig(f"{_WHERE}: {ident}: {key!a} is not a key; {_meant(key)}")
+        raise BadConfig(f"{_WHERE}: {ident}: {key!r} is not a key; {_meant(key)}")
     if modifiers and len(base) == 1 and ("shift" in modifiers or base.isupper()):
         plain = [word for word in modifiers if word != "shift"]
         sent = base.upper() if not plain else "+".join([*plain, base.lower()])
-        raise BadConfig(f"{_WHERE}: {ident}: terminals never send {key!a}; write {sent!a}")
+        raise BadConfig(f"{_WHERE}: {ident}: terminals never send {key!r}; write {sent!r}")
     return "+".join([*sorted(set(modifiers)), base])
 
 
@@ -126,6 +126,6 @@ def _distinct(found: Mapping[str, tuple[str, ...]], registry: Mapping[str, Bound
             other = owners.setdefault(key, ident)
             if other != ident:
                 raise BadConfig(
-                    f"{_WHERE}: {ident} cannot have {key!a}: {other} has it; "
+                    f"{_WHERE}: {ident} cannot have {key!r}: {other} has it; "
                     f"give {other} another key"
                 )

@@ -18,9 +18,9 @@ from dibs.files.board_files import WATCHED
 if TYPE_CHECKING:
     from watchfiles._rust_notify import RustNotify
 
-STEP = 50
+STEP = 75
 """Milliseconds between two looks for changes; a single change is reported at the second look."""
-DEBOUNCE = 50
+DEBOUNCE = 75
 """Milliseconds after which continuing changes are reported: at the second look."""
 _RETRY = 5.0
 _PAUSE = 0.25

@@ -22,15 +22,10 @@ _DISPUTED = re.compile(
 )
 """Printable characters that terminals do not show, or show in different widths."""
 
-_NARROW = (
-    frozenset(
-        chr(code)
-        for codes in ((0x20, 0x7F), (0xA1, 0xAD), (0xAE, 0x300), (0x370, 0x483), (0x2500, 0x25FD))
-        for code in range(*codes)
-    )
-    .union("…≥")
-    .issuperset
-)
+_CODES = (
+    (0x20, 0x7F), (0xA1, 0xAD), (0xAE, 0x300), (0x370, 0x483), (0x2500, 0x25FD), (0x2801, 0x2900)
+)  # fmt: skip
+is_narrow = frozenset(chr(c) for codes in _CODES for c in range(*codes)).union("…≥").issuperset
 """Whether a text has only common characters that take one cell each."""
 
 
@@ -51,7 +46,7 @@ def clean_lines(text: str, limit: int = 4096) -> str:
 
 def width(text: str) -> int:
     """The cells that a clean text takes."""
-    if text.isascii() or _NARROW(text):
+    if text.isascii() or is_narrow(text):
         return len(text)
     return _measure()(text)
 

@@ -9,6 +9,8 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
+from dibs_tui.widgets.plain_lines import plain_lines
+
 
 class Canvas(Widget):
     """Shows the given lines; an unchanged screen costs nothing."""
@@ -25,10 +27,16 @@ class Canvas(Widget):
             if start < end:
                 self.refresh(Region(start, y, end - start, 1))
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The lines of the screen in this region."""
+        return plain_lines(self, crop)
+
     def render_line(self, y: int) -> Strip:
         """One line of the screen."""
-        base = self.rich_style
-        return _line(self._lines, y).apply_style(base).adjust_cell_length(self.size.width, base)
+        line, cells = _line(self._lines, y), self.size.width
+        if line.cell_length == cells:
+            return line
+        return line.adjust_cell_length(cells, self.rich_style)
 
 
 def _line(lines: Sequence[Strip], y: int) -> Strip:
@@ -37,7 +45,7 @@ def _line(lines: Sequence[Strip], y: int) -> Strip:
 
 def _differing(one: Strip, two: Strip) -> tuple[int, int]:
     """The first and the last differing cell of two lines."""
-    if one == two:
+    if one is two or one == two:
         return 0, 0
     old, new = list(one), list(two)
     while old and new and old[-1] == new[-1]:  # most of a row stays: a clock in it does not

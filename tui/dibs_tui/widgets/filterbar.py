@@ -10,6 +10,8 @@ from rich.highlighter import Highlighter
 from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.events import Focus
+from textual.geometry import Size
+from textual.reactive import Reactive
 from textual.suggester import Suggester
 from textual.timer import Timer
 from textual.widgets import Input
@@ -29,6 +31,8 @@ _PAUSE = 0.2
 class FilterBar(Input):
     """One line of terms, with completion and the lines that were used before."""
 
+    # Textual lays the screen out again for each letter, but a longer line takes no more room.
+    virtual_size = Reactive(Size(0, 0))
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "complete(1)", show=False),
         Binding("shift+tab", "complete(-1)", show=False),

@@ -132,7 +132,8 @@ class Problems(ListView[ProblemLine | MembersHead | Member]):
             self.model, self._config, self.check.findings, self.test, trouble=self._trouble()
         )
         found: list[tuple[str, ProblemLine | MembersHead | Member]] = [
-            (line.problem.key, line) for line in lines_of(self.model, self._groups)
+            (line.problem.key, line._replace(detail=self._source.location.runnable(line.detail)))
+            for line in lines_of(self.model, self._groups)
         ]
         inside = next((line for key, line in found if key and key == self._inside), None)
         if isinstance(inside, ProblemLine):

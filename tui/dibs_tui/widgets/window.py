@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from textual.events import MouseScrollDown, MouseScrollUp
-from textual.filter import ANSIToTruecolor
 from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
@@ -16,6 +15,7 @@ from textual.strip import Strip
 from dibs import Task
 from dibs_tui.acting.key_bursts import settled, shown
 from dibs_tui.widgets.paint import RAIL, THUMB
+from dibs_tui.widgets.plain_lines import plain_lines
 
 _WHEEL = 3
 UNMOVED = -math.inf
@@ -173,22 +173,9 @@ class Window(ScrollView, can_focus=True, inherit_bindings=False):
         )  # fmt: skip
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """The lines of the screen in this region.
-
-        Textual's way is for widgets with borders and colours of Textual's: it takes longer than
-        `render_line`.
-        """
+        """The lines of the screen in this region."""
         self._view = self._view_now()
-        lines = [self.render_line(y) for y in crop.line_range]
-        filters = [one for one in self.get_line_filters() if not isinstance(one, ANSIToTruecolor)]
-        if filters:
-            ground = self.background_colors[1]
-            for one in filters:
-                lines = [line.apply_filter(one, ground) for line in lines]
-        left, right = crop.column_span
-        if (left, right) == (0, self._view.cells):
-            return lines
-        return [line.crop(left, right) for line in lines]
+        return plain_lines(self, crop)
 
     def _draw_lines(self, lines: Iterable[int], cells: int) -> None:
         """Draw these lines again; lines below each other are drawn together, which costs less."""

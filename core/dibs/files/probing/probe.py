@@ -50,7 +50,7 @@ _TICK = 3.0
 def probe(root: str, peer: str = "", rounds: int = ROUNDS) -> Iterator[Ability]:
     """Try everything, and yield each result at once; `peer` is another path to the directory."""
     if peer and not os.path.isdir(peer):
-        raise BadName(f"{peer!a} is not a directory: give another path to the board")
+        raise BadName(f"{peer!r} is not a directory: give another path to the board")
     mount = on_mount(mounts.kind(root))
     yield mount
     with ExitStack() as stack:

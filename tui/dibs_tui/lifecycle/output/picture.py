@@ -16,6 +16,8 @@ from rich.style import Style
 from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.strip import Strip
 
+from dibs_tui.text.safe import is_narrow
+
 Cell = tuple[str, str]
 """The text of a cell and its SGR codes; the cell to the right of a wide character is empty."""
 
@@ -99,7 +101,7 @@ class Picture:
             if control or not text:
                 continue
             codes = _codes(style, self.colours) if style is not None else ""
-            if text.isascii():
+            if text.isascii() or is_narrow(text):
                 cells += zip(text, repeat(codes))
                 continue
             width, here = cell_len(text), len(cells)

@@ -1,11 +1,12 @@
-"""Textual's compositor, but a frame asks the widgets only for the rows that have changed."""
+"""Textual's compositor, but a frame asks only the widgets that have changed, for changed rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable
+from functools import partial
 from itertools import groupby
 
-from textual._compositor import Compositor
+from textual._compositor import ChopsUpdate, Compositor
 from textual.geometry import Region
 from textual.strip import Strip
 
@@ -15,13 +16,18 @@ class RowCompositor(Compositor):
 
     def __init__(self) -> None:
         super().__init__()
-        self._is_wanted: Callable[[int], bool] = lambda y: True
+        self._changed: dict[int, list[tuple[int, int]]] | None = None
+        """The changed columns of each changed row; None for a frame of everything."""
 
-    def _render_chops(
-        self, crop: Region, is_rendered_line: Callable[[int], bool]
-    ) -> Sequence[Mapping[int, Strip]]:
-        self._is_wanted = is_rendered_line
-        return super()._render_chops(crop, is_rendered_line)
+    def render_partial_update(self) -> ChopsUpdate | None:
+        """A frame of what has changed; None if nothing has."""
+        self._changed = {}
+        for y, left, right in self._regions_to_spans(self._dirty_regions):
+            self._changed.setdefault(y, []).append((left, right))
+        try:
+            return super().render_partial_update()
+        finally:
+            self._changed = None
 
     def _get_renders(
         self, crop: Region | None = None
@@ -31,8 +37,14 @@ class RowCompositor(Compositor):
         for widget, (region, clip) in self.visible_widgets.items():
             seen = region.intersection(clip)
             rows = seen.intersection(Region(seen.x, crop.y, seen.width, crop.height)).line_range
-            for is_wanted, run in groupby(rows, self._is_wanted):
-                if is_wanted:
+            for is_changed, run in groupby(rows, partial(self._has_changed, seen)):
+                if is_changed:
                     first, *rest = run
                     shown = Region(seen.x, first, seen.width, 1 + len(rest))
                     yield region, shown, widget.render_lines(shown.translate(-region.offset))
+
+    def _has_changed(self, seen: Region, y: int) -> bool:
+        """Whether a part of a widget's row has changed, or of what is over it or under it."""
+        if self._changed is None:
+            return True
+        return any(left < seen.right and right > seen.x for left, right in self._changed.get(y, ()))

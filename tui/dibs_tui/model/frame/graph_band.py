@@ -81,7 +81,7 @@ def graphs_of(model: BoardModel, view: str, cells: int) -> Graphs:
 
 
 def band_of(model: BoardModel, view: str, graphs: Graphs, workers: int) -> GraphBand:
-    """What the band of a view shows now; `workers` is the number of all owners."""
+    """What the band of a view shows now; `workers` is the number of owners that work or wait."""
     now, rates = model.now.fs / 1e9, model.rates
     label, states = _LEVELS.get(view, _BACKLOG)
     count = sum(map(model.count, states))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -27,11 +28,11 @@ def flow(rates: Rates, kind: str, now: float, buckets: int, span: int = SPAN) ->
     wide = max(1, SMOOTH // length)
     found = _summed(rates.seconds[kind], now, buckets, span, before=wide - 1)
     values: list[Value] = []
+    begins, sums = _begins(rates), [0, *accumulate(count for count, _ in found)]
     for n in range(buckets):
-        window, end = found[n : n + wide], found[n + wide - 1][1]
+        end = found[n + wide - 1][1]
         counted = max(1.0, wide * length - max(0.0, end - now))  # a bucket begins with 0 s
-        known = end > _begins(rates)
-        values.append(60 * sum(count for count, _ in window) / counted if known else None)
+        values.append(60 * (sums[n + wide] - sums[n]) / counted if end > begins else None)
     return values
 
 

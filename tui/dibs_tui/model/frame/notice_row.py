@@ -62,11 +62,12 @@ def board_notices(
     full: str = "",
     held_back: int | None,
     keys: dict[str, str],
+    where: str,
 ) -> Iterator[RowNotice]:
     """All notices of a board, the gravest first.
 
     `trouble`: why it cannot be read. `full`: what its storage has run out of. `held_back`: the
-    changes that wait in a frozen list.
+    changes that wait in a frozen list. `where`: the options that name it on a command line.
     """
     if trouble:
         words, _, since = trouble.rpartition(" — ")
@@ -88,7 +89,7 @@ def board_notices(
         yield RowNotice("frozen", "FROZEN list", more, f"{keys.get('freeze', 'p')} unfreezes")
     if untaken := model.untaken():
         words = f"○ {untaken:,} available, and no worker takes them"
-        yield RowNotice("untaken", words, "start one: dibs run --loop -- COMMAND")
+        yield RowNotice("untaken", words, f"start one: dibs run --loop {where} -- COMMAND")
     who, last = model.late_holders.folded()
     if who:
         yield RowNotice("back", f"← {who}", last, "Esc hides")

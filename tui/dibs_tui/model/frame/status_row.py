@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from dibs_tui.model.frame.pieces import Piece, Pieces, RowPlan, cut, size
+from dibs_tui.model.timeline import became
 from dibs_tui.text.ages import counted, short
 from dibs_tui.text.safe import clean
 
@@ -120,7 +121,8 @@ def row_fact(model: BoardModel, task: Task | None) -> Pieces:
     if task is None:
         return ()
     if task.name not in model.tasks:
-        return (Piece(clean(task.id), "text"), Piece("  changed or gone", "muted"))
+        found = became(model.feed, task.name, model.now.fs / 1e9)
+        return (Piece(clean(task.id), "text"), Piece(f"  {found or 'changed or gone'}", "muted"))
     entry = model.entry(task)
     return (Piece(clean(task.id), "text"), Piece(f"  {clean(_fact(model, task, entry))}", "muted"))
 

@@ -26,6 +26,8 @@ class Tally:
         self._due = 0.0
         self.owners = 0
         """How many owners hold a claim or wait for one."""
+        self.workers = 0
+        """How many of them have a claim that is not stale, or wait for one."""
         self.problems = 0
 
     def counts(self, *, known: bool) -> dict[str, int | None]:
@@ -44,9 +46,15 @@ class Tally:
         if start < self._due:
             return
         model = self._model
-        owners = {holder.owner for holder in model.holders.values()}
-        owners.update(waiter.owner for waiter in model.waiters)
-        self.owners = len(owners)
+        waiting = {waiter.owner for waiter in model.waiters}
+        held = {holder.owner for holder in model.holders.values()}
+        stale = model.stale
+        working = (
+            held
+            if not stale
+            else {holder.owner for name, holder in model.holders.items() if name not in stale}
+        )
+        self.owners, self.workers = len(held | waiting), len(working | waiting)
         self.problems = count(problems(model, self._config))
         end = time.monotonic()
         self._due = end + max(_OFTEN, (end - start) * _SHARE)
