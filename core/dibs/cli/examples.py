@@ -102,13 +102,14 @@ EXAMPLES = {
     "prime": ("dibs prime", "dibs --json prime"),
     "setup": (
         "dibs setup claude --dry-run",
-        "dibs setup agents-md",
+        "dibs setup agents-md --yes",
+        "dibs setup bash --yes",
         "dibs setup claude --remove --yes",
     ),
     "hook": ("dibs hook session-start",),
     "completion": (
         'eval "$(dibs completion bash)"',
-        "dibs completion fish > ~/.config/fish/completions/dibs.fish",
+        "dibs completion fish > dibs.fish",
     ),
 }
 
