@@ -277,7 +277,7 @@ OPTIONS: dict[str, Add] = {
         "target",
         metavar="TO",
         type=some,
-        help="where to: a directory or database that has no board",
+        help="where to: a directory or database that has no board; it needs no `init`",
     ),
     "of?": lambda p: p.add_argument(
         "id", metavar="ID", nargs="?", help=f"id of a task or lock, {_DASH} (default: all)"
