@@ -78,8 +78,8 @@ def board_notices(
         yield RowNotice("full", f"✗ {full}", f"workers cannot write: free some{purge}")
     now = time.monotonic()
     if why := model.brake.why(now):
-        left = f"bulk acts locked for {short(model.brake.left(now))}"
-        yield RowNotice("brake", f"⊘ {why}", f"{left} · `allow bulk acts` (:) unlocks them")
+        left = f"bulk acts are locked for {short(model.brake.left(now))}"
+        yield RowNotice("brake", f"⊘ {left}: {why}", "`allow bulk acts` (:) unlocks them")
     if model.pauses:
         words, reason, facts = pause_parts(model)
         resume = f"{keys['pause-board']} resumes" if "pause-board" in keys else ""
