@@ -79,8 +79,8 @@ class PauseScreen(Ask):
         if len(rows) > _SHOWN:
             listed.append(line_of(f"and {len(rows) - _SHOWN:,} more", "faint"))
         stale = sum(row.state == "stale" for row in rows)
-        held = len(rows) - stale
-        left = f"{counted(held, 'claim')} still held" if held else "nothing is held there"
+        live = len(rows) - stale
+        left = f"{counted(live, 'claim')} still held" if live else "nothing is held there"
         left += f"; {counted(stale, 'claim')} stale, until reaped" if stale else ""
         facts = (line_of(left, "text"),)
         return Brief("PAUSED", "pause", pause_text(made, 0), facts, listed)
