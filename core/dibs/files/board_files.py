@@ -34,7 +34,7 @@ from dibs.model.task import DONE, FAILED, Task, describe
 
 if TYPE_CHECKING:
     from dibs.files.id_index import IdIndex
-    from dibs.files.waits import Waits
+    from dibs.files.waits import WaitStarts
     from dibs.host import Host
     from dibs.model import events
     from dibs.model.holder import Holder
@@ -143,11 +143,11 @@ class BoardFiles:
         return IdIndex(self)
 
     @cached_property
-    def waits(self) -> Waits:
+    def waits(self) -> WaitStarts:
         """Since when tasks wait, for acts and looks one after the other."""
-        from dibs.files.waits import Waits  # no worker's verb needs it
+        from dibs.files.waits import WaitStarts  # no worker's verb needs it
 
-        return Waits(self)
+        return WaitStarts(self.port, self.journal, self.clock)
 
     def note_known(self, ident: str, number: int) -> bool:
         """Note with an empty entry that an id was added once more; False if the entry exists."""

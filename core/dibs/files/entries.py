@@ -52,7 +52,9 @@ def entries(
         question = snapshot.questions.get(name)
         dead = name in snapshot.dead
         rows.append(entry(task, holder, snapshot.now, since, dead=dead, question=question))
-    for name, since in corrected(store, {name: at for name, (_, at) in older.items()}).items():
+    for name, since in corrected(
+        store.journal, {name: at for name, (_, at) in older.items()}
+    ).items():
         at, found = older[name]
         if since != found:
             rows[at] = entry(snapshot.tasks[name], None, snapshot.now, since)

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from dibs.model.sample import SECOND
 
 if TYPE_CHECKING:
-    from dibs.files.board_files import BoardFiles
-    from dibs.files.port import Stat
+    from dibs.files.clock import Clock
+    from dibs.files.journal import Journal
+    from dibs.files.port import Port, Stat
     from dibs.model.events import Cursor
     from dibs.model.task import Task
 
@@ -31,15 +32,17 @@ def may_be_older(stat: Stat) -> bool:
     return stat.ctime - stat.mtime > _NEW
 
 
-class Waits:
+class WaitStarts:
     """Since when tasks wait, one after the other.
 
     The journals are read back once, then only their new lines: with a read for each act, an act on
     many tasks would read as often through the lines of the one before.
     """
 
-    def __init__(self, store: BoardFiles) -> None:
-        self._store = store
+    def __init__(self, port: Port, journal: Journal, clock: Clock) -> None:
+        self._port = port
+        self._journal = journal
+        self._clock = clock
         self._begun = inf
         """From when on the lines are known."""
         self._seen: Cursor | None = None
@@ -51,7 +54,7 @@ class Waits:
     def since(self, task: Task) -> int:
         """Since when an available task waits, in nanoseconds; 0 if that cannot be read."""
         try:
-            stat = self._store.port.stat(task.name)
+            stat = self._port.stat(task.name)
         except OSError:
             return 0
         if not may_be_older(stat):
@@ -63,21 +66,21 @@ class Waits:
 
     def _read_on(self) -> None:
         if self._seen is not None:
-            events, self._seen = self._store.journal.since(self._seen)
+            events, self._seen = self._journal.since(self._seen)
             self._changed.update(event.dst for event in events if event.verb in _ACTS)
 
     def _read_back(self, since: float) -> None:
         """Read back twice as far, so that tasks that wait for longer do not each read again."""
-        journal, now = self._store.journal, self._store.clock.about()
+        now = self._clock.about()
         self._begun = since - max(0.0, now - since)
-        self._seen, self._found = journal.end(), {}
+        self._seen, self._found = self._journal.end(), {}
         self._changed.clear()
-        for line in journal.lines_back(_ACTS, self._begun, _MOST):
+        for line in self._journal.lines_back(_ACTS, self._begun, _MOST):
             name, at = _read(line)
             self._found.setdefault(name, at)
 
 
-def corrected(store: BoardFiles, since: Mapping[str, int]) -> dict[str, int]:
+def corrected(journal: Journal, since: Mapping[str, int]) -> dict[str, int]:
     """These times of available names, replaced where the journal has an earlier one.
 
     A name recurs only by an operator's act, because each claim raises the fence; so the newest of
@@ -85,7 +88,7 @@ def corrected(store: BoardFiles, since: Mapping[str, int]) -> dict[str, int]:
     """
     found: dict[str, int] = {}
     if since:
-        for line in store.journal.lines_back(_ACTS, min(since.values()) / SECOND, _MOST):
+        for line in journal.lines_back(_ACTS, min(since.values()) / SECOND, _MOST):
             name, at = _read(line)
             if name in since:
                 found.setdefault(name, at)
