@@ -176,6 +176,10 @@ class DibsApp(App[None]):
                 self._end_said()
         await super().on_event(event)
 
+    def key_again(self, event: events.Key) -> None:
+        """Give a key also to the screen below, which it has led back to."""
+        self._typed.again(event)
+
     def keys_arrived(self, times: list[float]) -> None:
         """Note the keys that the terminal's thread has read, before any of them is handled."""
         self.operator.keys.arrived(times)
