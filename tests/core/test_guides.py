@@ -17,6 +17,7 @@ import pytest
 
 from dibs.cli import topics
 from dibs.cli.grammar import COMMANDS
+from dibs.model.task import STATES
 from dibs_tui.settings.config import load
 from tests.core.test_docs import ROOT, example_commands, parser_for
 from tests.core.tools import NOBODY, give
@@ -199,7 +200,7 @@ def test_systemd_accepts_a_unit(unit: str, tmp_path: Path) -> None:
         there = text.replace("/usr/local/bin/dibs", sys.executable).replace("User=tasks\n", "")
         (tmp_path / Path(text.split()[1]).name).write_text(there)
     path = tmp_path / Path(unit.split()[1]).name
-    line = [tool, "verify", path]
+    line = [tool, "verify", str(path)]
     done = subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE)
     name = path.name.replace("@", "@test_instance")
     if "Failed to" in done.stderr and path.name not in done.stderr and name not in done.stderr:
@@ -215,6 +216,14 @@ def test_the_dashboard_accepts_the_settings_of_a_page(tmp_path: Path) -> None:
     config, sources = load({}, {"XDG_CONFIG_HOME": str(tmp_path)})
     assert "{metadata}" in config.evidence_command
     assert sources["evidence_command"] == "config.toml"
+
+
+def test_the_picture_of_the_protocol_has_every_state_and_only_what_exists() -> None:
+    (picture,) = (text for text in of("explanation/protocol.md", "text") if "───▶" in text)
+    boxes = set(re.findall(r"│ ([a-z]+) +│", picture))
+    assert boxes == set(STATES) - {"stale"}  # no name on disk has it
+    words = set(re.findall(r"[a-z]+(?:-[a-z]+)*", picture.replace("too many attempts", "")))
+    assert words - boxes - {"due"} <= set(COMMANDS)
 
 
 def test_no_page_is_forgotten_by_the_map() -> None:
