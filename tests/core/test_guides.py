@@ -135,6 +135,8 @@ def follow(place: Place, page: str) -> None:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if of(page, "sh")])
 def test_a_page_runs_in_its_order_and_prints_what_it_shows(at: Place, page: str) -> None:
+    if any("git " in block for block in of(page, "sh")) and not shutil.which("git"):
+        pytest.skip("A PAGE WAS NOT FOLLOWED: git is not installed")
     follow(at, page)
 
 
