@@ -35,11 +35,11 @@ class Config(NamedTuple):
     """The dashboard's settings with their defaults."""
 
     theme: str = "dibs-dark"
-    """One of `THEMES`, or `auto`, which is the default theme."""
+    """The colours; `auto` is the default theme."""
     colour: bool = True
     """False, also by `NO_COLOR`: states are shown by glyph and word only."""
     glyphs: str = "auto"
-    """One of `GLYPHS`; `auto` is ASCII where the locale has no UTF-8."""
+    """The characters for states and frames; `auto` is ASCII where the locale has no UTF-8."""
     read_only: bool = False
     """Whether every act is locked until the dashboard is unlocked."""
     bell: bool = True
@@ -47,11 +47,11 @@ class Config(NamedTuple):
     notify: str = "off"
     """The escape sequence that shows an alert as a notification of the terminal."""
     alert_command: tuple[str, ...] = ()
-    """A command with its arguments that runs at an alert, without a shell."""
+    """A command that runs at an alert, without a shell; the text is its last argument."""
     evidence_command: tuple[str, ...] = ()
-    """A command that says more about a claim's holder, run without a shell; see DASHBOARD.md."""
+    """A command, run without a shell, whose first line says more about a claim's holder."""
     alert_every: float = 10
-    """The least seconds between two alerts."""
+    """The least seconds between two alerts; events in between are counted in the next one."""
     poll: float = 1.5
     """Seconds between two readings where the file system reports no changes."""
     still: float = 3
@@ -65,9 +65,9 @@ class Config(NamedTuple):
     mouse: bool = True
     """False lets the terminal select text; otherwise that needs the shift key."""
     rights: Mapping[str, bool] = {}
-    """Which acts are allowed; an act that is not named is allowed."""
+    """Which acts are allowed; one that is not named is. `reap` is automatic requeueing here."""
     keys: Mapping[str, tuple[str, ...]] = {}
-    """The user's keys by command id; they replace the command's own."""
+    """Other keys for commands, such as `freeze = ["f2", "f3"]`; they replace the command's own."""
 
 
 def path(environ: Mapping[str, str] = os.environ) -> str:
@@ -222,7 +222,7 @@ def _span(low: float, high: float) -> tuple[str, Callable[[object], object]]:
             return float(span)
         raise ValueError
 
-    return f'{low:g} to {high:g} seconds, or a time such as "5s"', rule
+    return f'{low:g} to {high:.10g} seconds, or a time such as "5s"', rule
 
 
 def _flag(value: object) -> object:
