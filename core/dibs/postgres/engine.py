@@ -91,8 +91,8 @@ else:
     )
 
 Found = TypeVar("Found")
-_STALE = """
-SELECT 1 FROM dibs.claim c WHERE c.process OR c.beat + c.ttl * 1e9 < dibs.clock() LIMIT 1
+_STALE = f"""
+SELECT 1 FROM dibs.claim c WHERE c.process OR c.beat + {claims.TTL} * 1e9 < dibs.clock() LIMIT 1
 """
 """Whether there is a claim that a worker may have to reap first."""
 

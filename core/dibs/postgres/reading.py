@@ -70,7 +70,7 @@ def holder_of(session: Session, row: Row) -> Holder | None:
     """The holder of a claim as its row has it."""
     name, beat, since, data, note, noted = row
     task = names.read(name)
-    if task is None:
+    if task is None or not task.claim:  # a row outside the limits
         return None
     record = decode(data)
     own = record.ttl is not None

@@ -14,6 +14,15 @@ from dibs.shipped import text
 
 _LOCK = 7305800
 """The advisory lock of everyone who makes or migrates the tables of this database."""
+_SHAPE = """
+SELECT pg_get_functiondef(oid), proacl::text FROM pg_proc
+  WHERE pronamespace = 'dibs'::regnamespace AND prokind = 'f'
+UNION ALL
+SELECT conrelid::regclass || pg_get_constraintdef(oid), '' FROM pg_constraint
+  WHERE connamespace = 'dibs'::regnamespace AND contype = 'c'
+ORDER BY 1
+"""
+"""What an upgrade puts back."""
 
 
 def initialize(where: str, settings: bytes = DEFAULT_TOML) -> None:
@@ -62,19 +71,24 @@ def _drop_demo(conn: Connection) -> bool:
 
 
 def upgrade(where: str) -> bool:
-    """Bring the tables and functions of a board up to date; False if they are."""
+    """Bring the tables of a board up to date, and put its functions and limits back; False if
+    nothing differed."""
     with alone(where) as conn:
         found = _format(conn)
         if found is None:
             raise BoardMissing(f"{shown(where)}: this database is no board")
-        if found.isdigit() and int(found) >= FORMAT:
+        if found.isdigit() and int(found) > FORMAT:
             check_format(found, shown(where))
-            return False
+        before = conn.execute(_SHAPE)
         conn.script(text("postgres/functions.sql"))
         if conn.execute("SELECT FROM dibs.meta WHERE key = 'roles'"):
             _make_roles(conn)  # a function that is replaced loses the rights of its owner
-        conn.execute("UPDATE dibs.meta SET value = %s WHERE key = 'format'", (str(FORMAT),))
-    return True
+        conn.execute(
+            "INSERT INTO dibs.meta VALUES ('format', %s) "
+            "ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+            (str(FORMAT),),
+        )
+        return found != str(FORMAT) or before != conn.execute(_SHAPE)
 
 
 def make_roles(where: str) -> tuple[str, ...]:
