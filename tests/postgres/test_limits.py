@@ -56,9 +56,10 @@ CALLS = {
     "what waits": "SELECT dibs.wait('me-0123456789', repeat('x', 10000)::bytea)",
 }
 ROWS = {
-    "an empty id": "INSERT INTO dibs.task VALUES ('-', '', 'available', 0, 0, 5, 0, 0, 0, '', 0, 1)",
-    "a long id": f"INSERT INTO dibs.task VALUES ({LONG}, {LONG} || '.available', 'available', 0, 0, "
-    "5, 0, 0, 0, '', 0, 1)",
+    "an empty id": "INSERT INTO dibs.task VALUES ('-', '', 'available', 0, 0, 5, 0, 0, 0, '', 0, "
+    "1)",
+    "a long id": f"INSERT INTO dibs.task VALUES ({LONG}, {LONG} || '.available', 'available', 0, "
+    "0, 5, 0, 0, 0, '', 0, 1)",
     "control characters": f"INSERT INTO dibs.task VALUES ({CONTROL}, {CONTROL} || '.available', "
     "'available', 0, 0, 5, 0, 0, 0, '', 0, 1)",
     "priority 99": "INSERT INTO dibs.task VALUES ('p', 'p.f0p99.available', 'available', 0, 0, 99, "
