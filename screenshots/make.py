@@ -2,7 +2,7 @@
 
 python -m screenshots.make [NAME…]
 
-It needs resvg-py and Pillow: pip install '.[shots]'
+It needs resvg-py and Pillow: pip install --group shots
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 python -m screenshots.moving [FILE]
 
 Everything is real: the dashboard in a terminal, the demo's workers, and one more worker whose
-process is killed while its child works on. It needs resvg-py and Pillow: pip install '.[shots]'
+process is killed while its child works on. It needs resvg-py and Pillow: pip install --group shots
 """
 
 from __future__ import annotations

@@ -225,6 +225,7 @@ class Board(Protocol):
         ttl: float | None = None,
         metadata: str = "",
         process: Process | int | None = None,
+        nonce: str = "",
     ) -> Claim | None:
         """Claim the next task, or the one named; None if none is available, `Held` if claimed.
 
@@ -233,7 +234,8 @@ class Board(Protocol):
         that waits for an answer `Asked`.
 
         `process` is the process that holds the claim, such as `os.getpid()`: the claim is requeued
-        as soon as that process has exited.
+        as soon as that process has exited. `nonce` is the end of the claim's name, ten hex digits
+        that were never used: a caller that chose it finds a claim whose answer was lost.
 
         >>> board.claim(owner="web-3", process=os.getpid()).id
         'build'
@@ -366,6 +368,7 @@ class Board(Protocol):
         ttl: float | None = None,
         metadata: str | None = None,
         process: Process | int | None = None,
+        nonce: str = "",
     ) -> Claim:
         """Claim your own task or lock again after a restart; the old claim is revoked.
 
@@ -387,6 +390,7 @@ class Board(Protocol):
         ttl: float | None = None,
         metadata: str = "",
         process: Process | int | None = None,
+        nonce: str = "",
         wait: float = 0.0,
     ) -> Claim:
         """Acquire a lock, which is created on first use; `Held` if another worker has it.
@@ -892,8 +896,10 @@ class Engine(Protocol):
     def locate(self, where: str | os.PathLike[str]) -> Location:
         """The location of that place; the board is not looked at."""
 
-    def open(self, where: str | os.PathLike[str], *, create: bool, read_only: bool) -> Board:
-        """Open the board at that place."""
+    def open(
+        self, where: str | os.PathLike[str], *, create: bool, read_only: bool, host: str
+    ) -> Board:
+        """Open the board at that place, for claims of that host; empty for this one."""
 
     def initialize(self, where: str, *, unmounted: bool) -> tuple[Board, str]:
         """Create a board, or open the one there; the text says why not to use it, or is empty."""
@@ -959,7 +965,11 @@ def locate(where: str | os.PathLike[str]) -> Location:
 
 
 def open(
-    where: str | os.PathLike[str] | None = None, *, create: bool = False, read_only: bool = False
+    where: str | os.PathLike[str] | None = None,
+    *,
+    create: bool = False,
+    read_only: bool = False,
+    host: str = "",
 ) -> Board:
     """Open the board at a place; any directory of tasks is one.
 
@@ -967,7 +977,8 @@ def open(
     directory upwards that is a board or whose `dibs.toml` names one; `NoBoard` if there is none.
 
     With `create` a missing directory and its settings are created. With `read_only` all changes
-    are refused with `ReadOnly`; only the board's clock is written.
+    are refused with `ReadOnly`; only the board's clock is written. `host` is the name of the
+    machine whose workers claim here, for a server that passes their requests on.
 
     >>> dibs.open("more-tasks", create=True).add("build").state
     'available'
@@ -976,7 +987,7 @@ def open(
         from dibs.where import find
 
         where = find().where
-    return engine_of(where).open(where, create=create, read_only=read_only)
+    return engine_of(where).open(where, create=create, read_only=read_only, host=host)
 
 
 def watch(

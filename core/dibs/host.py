@@ -10,7 +10,7 @@ from functools import cache
 from typing import NamedTuple
 
 from dibs.model.errors import BadName, StorageError, short
-from dibs.model.names import check_metadata, fold_owner
+from dibs.model.names import check_metadata, check_nonce, fold_owner
 from dibs.model.process import Process
 from dibs.model.records import Record
 from dibs.model.settings import Settings, check_ttl
@@ -128,6 +128,7 @@ class Terms:
         ttl: float | None = None,
         metadata: str | None = "",
         process: Process | int | None = None,
+        nonce: str = "",
     ) -> None:
         self.named_owner, self.named_ttl, self.named_metadata = owner, ttl, metadata
         """What the caller gave; None if the host's name and the board's ttl apply."""
@@ -137,6 +138,8 @@ class Terms:
         self.ttl = check_ttl(ttl) if ttl is not None else settings.ttl
         self.metadata = check_metadata("" if metadata is None else metadata)
         self.process = host.holder(process) if process is not None else None
+        self.nonce = check_nonce(nonce) if nonce else ""
+        """The end of the claim's name that the caller chose; empty if the engine makes it."""
 
     def keep_owner(self, owner: str) -> None:
         """Claim as the previous owner; a folded name stays the same when it is folded again."""

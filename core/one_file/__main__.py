@@ -16,6 +16,9 @@ from pathlib import Path
 
 CORE = Path(__file__).parents[1]
 PACKAGE = CORE / "dibs"
+SERVER = PACKAGE / "serve"
+SHARED = ("__init__.py", "tokens.py")
+"""What the file has of the server, which needs a package that must be installed: the tokens."""
 MOST = 250_000
 """The limit for the file, in bytes."""
 _LEFT_OUT = ("__pycache__", "postgres")
@@ -64,6 +67,8 @@ def files() -> Iterator[tuple[str, bytes]]:
         folders[:] = [name for name in folders if name not in _LEFT_OUT]
         for name in names:
             path = Path(folder, name)
+            if path.parent == SERVER and name not in SHARED:
+                continue
             data = path.read_bytes()
             yield (
                 path.relative_to(PACKAGE).as_posix(),
@@ -72,9 +77,10 @@ def files() -> Iterator[tuple[str, bytes]]:
 
 
 def bare(source: str) -> str:
-    """The same code on the same lines, without docstrings and comments: a quarter of it all."""
+    """The same code on the same lines, without what only readers and checkers of types need."""
     lines = source.splitlines(keepends=True)
-    cuts = [*_docstrings(source), *_comments(source)]
+    nodes = list(ast.walk(ast.parse(source)))
+    cuts = [*_docstrings(nodes), *_types(nodes, lines), *_comments(source)]
     for (first, start), (last, end), instead in sorted(cuts, reverse=True):
         head = lines[first - 1].encode()[:start].decode()
         tail = lines[last - 1].encode()[end:].decode()
@@ -87,14 +93,36 @@ Cut = tuple[tuple[int, int], tuple[int, int], str]
 """From a line and byte up to another, and what is written instead."""
 
 
-def _docstrings(source: str) -> Iterator[Cut]:
+def _docstrings(nodes: list[ast.AST]) -> Iterator[Cut]:
     """Every text that is a statement; an empty one stays, which may be all that a body has."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            text = node.value
-            if isinstance(text.value, str) and text.end_lineno and text.end_col_offset:
-                begin, end = (text.lineno, text.col_offset), (text.end_lineno, text.end_col_offset)
-                yield begin, end, '""'
+    for node in nodes:
+        text = node.value if isinstance(node, ast.Expr) else None
+        if isinstance(text, ast.Constant) and isinstance(text.value, str):
+            yield _place(text), _end(text), '""'
+
+
+def _types(nodes: list[ast.AST], lines: list[str]) -> Iterator[Cut]:
+    """The types of functions, which nobody asks for at run time, and the imports only for them."""
+    for node in nodes:
+        if isinstance(node, ast.arg) and node.annotation is not None:
+            row, column = _place(node)
+            yield (row, column + len(node.arg.encode())), _end(node), ""
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.returns is not None:
+            row, column = _place(node.returns)
+            before = lines[row - 1].encode()[:column].rpartition(b"->")[0].rstrip()
+            yield (row, len(before)), _end(node.returns), ""
+        elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            yield _place(node.body[0]), _end(node.body[-1]), "pass"
+
+
+def _place(node: ast.expr | ast.stmt | ast.arg) -> tuple[int, int]:
+    return node.lineno, node.col_offset
+
+
+def _end(node: ast.expr | ast.stmt | ast.arg) -> tuple[int, int]:
+    assert node.end_lineno is not None  # the parser sets both
+    assert node.end_col_offset is not None
+    return node.end_lineno, node.end_col_offset
 
 
 def _comments(source: str) -> Iterator[Cut]:

@@ -279,4 +279,4 @@ def _need(module: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise Missing(f"{module} is not installed: pip install 'dibs[bench]'") from error
+        raise Missing(f"{module} is not installed: pip install --group bench") from error

@@ -203,3 +203,29 @@ def test_a_bare_id_cannot_be_attached(place: Place) -> None:
     claimed(place)
     with pytest.raises(dibs.NotExact):
         place.board.attach("x")
+
+
+def test_a_caller_chooses_the_nonce_by_which_it_finds_its_claim_again(place: Place) -> None:
+    for ident in ("x", "y"):
+        place.board.add(ident)
+    first = place.board.claim("x", owner="me", nonce="00000000AF")
+    lock = place.board.acquire("door", owner="me", nonce="00000000B0")
+    assert first is not None
+    assert (first.name, lock.name) == ("x.f1.me-00000000AF", "door.f1.me-00000000B0")
+    again = place.board.resume("x", owner="me", name=first.name, nonce="00000000B1")
+    assert again.name == "x.f2.me-00000000B1"
+    for bad in ("af", "00000000AG", "00000000a0", "00000000AF0", "0000.000AF"):
+        with pytest.raises(dibs.BadName, match="nonce"):
+            place.board.claim("y", nonce=bad)
+    assert place.board.find("y")[0].state == "available"
+
+
+def test_a_board_that_is_opened_for_another_host_claims_for_it(place: Place) -> None:
+    place.board.add("x")
+    board = dibs.open(place.board.location.where, host="web-7")
+    place.board.pause_claims("kernel", host="db-*")
+    claim = board.claim("x")
+    assert claim is not None
+    assert (claim.record.host, claim.record.owner) == ("web-7", "web-7")
+    with pytest.raises(dibs.Paused):
+        dibs.open(place.board.location.where, host="db-1").claim()

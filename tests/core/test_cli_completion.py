@@ -52,14 +52,14 @@ def command(scratch: Path) -> Command:
 class Prompt:
     """An interactive shell on its own terminal, with the completion loaded."""
 
-    def __init__(self, shell: str, command: Command) -> None:
+    def __init__(self, shell: str, command: Command, load: str = "") -> None:
         self._seen = ""
         self.pid, self._keys = pty.fork()
         if not self.pid:
             os.chdir(command.path)
             os.execvpe(shell, START[shell], command.env)
-        script = command.path.with_name(f"dibs.{shell}")
-        self._type(f"PS1='> '; {LOAD[shell]} {script}; echo rea''dy\n")
+        load = load or f"{LOAD[shell]} {command.path.with_name(f'dibs.{shell}')}"
+        self._type(f"PS1='> '; {load}; echo rea''dy\n")
         self._wait(r"ready\r*\n")
 
     def complete(self, line: str) -> str:
@@ -163,6 +163,54 @@ def test_bash_and_zsh_neither_run_nor_expand_an_id(prompt: Prompt, command: Comm
         begin = ident[0].replace("*", r"\*")
         assert prompt.complete(f"dibs show {begin}") == f"dibs show {ident}"
     assert not (command.path / "bad").exists()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_setup_makes_a_shell_complete_and_a_missing_dibs_is_quiet(
+    shell: str, command: Command
+) -> None:
+    needed(shell)
+    home = Path(command.env["HOME"])
+    assert command.run("setup", shell, "--yes").returncode == 0
+    prompt = Prompt(shell, command, f". {home}/.{shell}rc")
+    try:
+        assert prompt.complete("dibs verif") == "dibs verify"
+        assert prompt.complete("dibs show ta") == "dibs show task-7"
+    finally:
+        prompt.end()
+    (home / "bin/dibs").rename(home / "bin/gone")
+    prompt = Prompt(shell, command, f". {home}/.{shell}rc")
+    try:
+        assert prompt.complete("dibs verif") == "dibs verif"
+        assert prompt.complete("dibs verif") == "dibs verif"
+    finally:
+        prompt.end()
+
+
+def test_setup_makes_fish_complete(command: Command) -> None:
+    needed("fish")
+    assert command.run("setup", "fish", "--yes").returncode == 0
+    line = ["fish", "-c", "complete -C 'dibs verif'"]
+    done = subprocess.run(line, env=command.env, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.stdout.split("\t")[0].strip() == "verify", done
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_setup_for_a_shell_is_taken_out_byte_for_byte(shell: str, command: Command) -> None:
+    home = Path(command.env["HOME"])
+    file = home / {"fish": ".config/fish/completions/dibs.fish"}.get(shell, f".{shell}rc")
+    command.env.pop("XDG_CONFIG_HOME", None)
+    command.env.pop("ZDOTDIR", None)
+    before = "alias ll='ls -l' # é"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    for text in (None, before):
+        if text is not None:
+            file.write_text(text)
+        for _ in range(2):
+            assert command.run("setup", shell, "--yes").returncode == 0
+        assert file.read_text().count("dibs: begin") == 1
+        assert command.run("setup", shell, "--remove", "--yes").returncode == 0
+        assert (file.read_text() if file.exists() else None) == text
 
 
 def test_fish_completes_the_options_of_run(fish: Callable[[str], set[str]]) -> None:

@@ -30,6 +30,7 @@ GIVEN = {
     "prioritize": ["a.available", "9"], "park": ["a.available"], "completion": ["bash"],
     "force-release": [CLAIM, "--reason", "why"], "purge": ["--done", "--older-than", "1h"],
     "requeue": [f"failed/{CLAIM}"], "run": ["a", "--", "true"],
+    "serve": ["--listen", "nowhere"], "token": ["ls"],
     "watch": ["age>nonsense"], "wait": ["--timeout", "0"],
     "beat": [CLAIM], "verify": [CLAIM], "done": [CLAIM], "fail": [CLAIM], "release": [CLAIM],
 }  # fmt: skip

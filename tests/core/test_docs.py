@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dibs.cli import grammar, look, running
+from dibs.cli import grammar, look, running, topics
 from dibs.cli.grammar import VERBS, parser_of
 from dibs.cli.refusal import status
 from dibs.cli.stats import gather
@@ -58,7 +58,7 @@ def test_the_page_has_every_verb_with_every_option_and_no_other(word: str) -> No
 
 def test_the_page_has_the_same_exit_codes_as_the_help() -> None:
     listed = re.findall(r"^\| ([0-6]) \| (.*) \|$", CLI, re.MULTILINE)
-    assert listed == re.findall(r"^  ([0-6])  (.*)$", grammar.EXITS, re.MULTILINE)
+    assert listed == re.findall(r"^  ([0-6])  (.*)$", topics.EXITS, re.MULTILINE)
 
 
 def test_the_page_has_every_refusal_field_figure_and_filter(place: Place) -> None:

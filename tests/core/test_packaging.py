@@ -1,15 +1,21 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tomllib
 from contextlib import suppress
+from email.parser import Parser
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 
+from dibs.cli.grammar import VERBS
+
 CHECKOUT = Path(__file__).parents[2]
+VERSION = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["version"]
 CLAIM = re.compile(r"a\.f[1-9]\d*(a\d+)?\.me-[0-9A-F]{10}")
 DASHBOARD = {"dibs_tui", "humanize", "rich", "textual", "watchfiles"}
 
@@ -65,7 +71,88 @@ def test_the_wheel_is_typed_and_holds_two_packages_and_nothing_else(wheel: Path)
     names = set(ZipFile(wheel).namelist())
     assert {"dibs/py.typed", "dibs/sh/dibs.sh", "dibs/AGENTS.md", "dibs_tui/py.typed"} <= names
     tops = {name.partition("/")[0] for name in names}
-    assert tops == {"dibs", "dibs_tui", "dibs-0.1.0.dist-info"}
+    assert tops == {"dibs", "dibs_tui", f"dibs-{VERSION}.dist-info", f"dibs-{VERSION}.data"}
+    data = {name.rpartition("/") for name in names if ".data/" in name}
+    assert {folder for folder, _, _ in data} == {f"dibs-{VERSION}.data/data/share/man/man1"}
+
+
+def fields(wheel: Path, name: str) -> list[str]:
+    """The values of a field of the metadata."""
+    with ZipFile(wheel) as packed:
+        text = packed.read(f"dibs-{VERSION}.dist-info/METADATA").decode()
+    return Parser().parsestr(text).get_all(name) or []
+
+
+def page_of(wheel: Path) -> str:
+    """The page that an index shows."""
+    with ZipFile(wheel) as packed:
+        text = packed.read(f"dibs-{VERSION}.dist-info/METADATA").decode()
+    return str(Parser().parsestr(text).get_payload())
+
+
+LINKS = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def test_without_a_public_address_the_package_names_none(wheel: Path) -> None:
+    assert fields(wheel, "Project-URL") == []
+    assert page_of(wheel) == (CHECKOUT / "README.md").read_text()
+
+
+def test_with_a_public_address_every_link_of_the_page_is_complete(
+    venv: Path, tmp_path: Path
+) -> None:
+    for part in ("core", "tui"):
+        shutil.copytree(
+            CHECKOUT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__")
+        )
+    for name in ("README.md", "LICENSE"):
+        shutil.copy(CHECKOUT / name, tmp_path)
+    url = "https://forge.example/team/dibs"
+    project = (CHECKOUT / "pyproject.toml").read_text()
+    assert 'source-url = ""' in project
+    project = project.replace('source-url = ""', f'source-url = "{url}/"')
+    (tmp_path / "pyproject.toml").write_text(project)
+    output(venv / "bin/pip", "wheel", "-q", "--no-deps", "-w", tmp_path / "out", tmp_path)
+    (built,) = (tmp_path / "out").iterdir()
+    found = LINKS.findall(page_of(built))
+    assert len(found) == len(LINKS.findall((CHECKOUT / "README.md").read_text())) > 20
+    assert [link for link in found if not link.startswith((f"{url}/", "#"))] == []
+    assert f"{url}/raw/v{VERSION}/screenshots/first-minute.gif" in found
+    assert f"{url}/blob/v{VERSION}/core/CLI.md#dibs-run" in found
+    urls = dict(line.split(", ") for line in fields(built, "Project-URL"))
+    assert urls["Source"] == url
+    assert urls.keys() == {"Source", "Documentation", "Changelog", "Issues"}
+
+
+def test_the_extra_all_needs_what_the_other_extras_need(wheel: Path) -> None:
+    needs: dict[str, set[str]] = {}
+    for line in fields(wheel, "Requires-Dist"):
+        need, _, extra = line.partition("; extra == ")
+        needs.setdefault(extra.strip("'\""), set()).add(need)
+    public = needs.keys() - {"", "all", "dev"}
+    assert public
+    assert needs["all"] == set().union(*(needs[name] for name in public))
+    assert needs["all"] <= needs["dev"], "the tests try every extra"
+
+
+def test_every_requirement_has_a_lowest_version(wheel: Path) -> None:
+    assert [line for line in fields(wheel, "Requires-Dist") if ">=" not in line] == []
+
+
+def test_the_version_is_in_one_place() -> None:
+    folders = ("core", "tui", "docs", "screenshots", ".ci", ".github")
+    paths = [path for name in folders for path in (CHECKOUT / name).rglob("*") if path.is_file()]
+    paths += [CHECKOUT / name for name in ("README.md", "SECURITY.md", "Dockerfile", "Makefile")]
+    texts = {str(p): p.read_bytes() for p in paths if p.suffix not in (".pyc", ".png", ".gif")}
+    literal = re.compile(rf"(?<![\d.]){re.escape(VERSION)}(?![\d.])".encode())
+    assert [path for path, text in texts.items() if literal.search(text)] == []
+
+
+def test_the_installed_package_has_a_man_page_of_each_command(dibs: Path) -> None:
+    found = {path.name for path in (dibs.parents[1] / "share/man/man1").iterdir()}
+    assert {f"dibs-{word}.1" for word in (*VERBS, "run", "board", "demo")} | {"dibs.1"} == found
+    page = (dibs.parents[1] / "share/man/man1/dibs.1").read_text()
+    assert f'"dibs {VERSION}"' in page
 
 
 def test_the_installed_script_serves_a_worker_from_add_to_done(dibs: Path, board_dir: Path) -> None:

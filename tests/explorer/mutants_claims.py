@@ -86,7 +86,7 @@ MUTANTS: list[Mutant] = [
         "no nonce in a claim's name",
         "Two processes of one owner rename to the same name.",
         claims.NAMESAKES,
-        ("claims:take", "-{store.port.nonce()}", "-0123456789"),
+        ("claims:take", "-{terms.nonce or store.port.nonce()}", "-0123456789"),
     ),
     mutant(
         "a claim by hard link",

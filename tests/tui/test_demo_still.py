@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -190,3 +191,14 @@ def test_a_directory_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(dibs.NotABoard, match="not empty"):
         fixed_board.make(str(tmp_path))
     assert os.listdir(tmp_path) == ["thesis.txt"]
+
+
+@pytest.mark.parametrize("more", [[], ["--once"], ["--json"]])
+def test_the_demo_without_a_terminal_is_one_frame_of_the_still_picture(more: list[str]) -> None:
+    def printed(*flags: str) -> str:
+        words = [sys.executable, "-m", "dibs_tui.cli", "demo", *flags, *more]
+        done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=PATIENCE)
+        return re.sub(r"dibs-still-\w+|\d\d:\d\d:\d\d|\"at\": [\d.]+", "", done.stdout)
+
+    assert "invoice-2407" in printed()
+    assert printed() == printed("--seed")

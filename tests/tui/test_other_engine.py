@@ -56,9 +56,11 @@ class ElsewhereEngine:
         assert where == WHERE
         return Wrapped.location
 
-    def open(self, where: str | os.PathLike[str], *, create: bool, read_only: bool) -> Any:
+    def open(
+        self, where: str | os.PathLike[str], *, create: bool, read_only: bool, host: str
+    ) -> Any:
         assert where == WHERE
-        return Wrapped(self.files.open(self.kept, create=create, read_only=read_only))
+        return Wrapped(self.files.open(self.kept, create=create, read_only=read_only, host=host))
 
     def watch(
         self, where: str, report: Callable[[Delta], object], hints: object, **more: Any

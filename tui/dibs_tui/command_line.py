@@ -23,10 +23,10 @@ from dibs.model.names import match_scheme
 from dibs_tui.settings.config import GLYPHS, THEMES, BadConfig, Config, load
 
 _BOARD_TEXT = "Show a board: live on a terminal, otherwise one frame of plain text."
-_DEMO_TEXT = (
-    "Show a temporary demo board with real workers, removed when you quit. With the address of a "
-    "database as the board it is there; the database must have no board."
-)
+_DEMO_TEXT = """\
+Show a temporary demo board with real workers, removed when you quit; without a terminal print
+one frame of a fixed example board. With the address of a database as the board it is there; the
+database must have no board."""
 _EXITS = """\
 exit codes:
   0      the dashboard was closed, or the frame was printed
@@ -168,12 +168,13 @@ def _printed(text: str) -> int:
 
 
 def _demo(args: argparse.Namespace, config: Config) -> int:
-    """Show a temporary board with real workers, or with `--seed` a fixed one without."""
+    """Show a temporary board with real workers; with `--seed`, or as one frame, a fixed one."""
     from tempfile import TemporaryDirectory
 
     from dibs_tui.demo import fixed_board
 
-    if args.seed:
+    once = args.once or args.json or not _terminal()
+    if args.seed or (once and not args.database):
         with TemporaryDirectory(prefix="dibs-still-") as path:
             fixed_board.make(path)
             return _show(args, config, path, fixed=True)
@@ -243,9 +244,25 @@ def _flags(args: argparse.Namespace) -> dict[str, object]:
 
 def _parsed(argv: Sequence[str]) -> argparse.Namespace:
     given, rest = leading(list(argv))
+    if rest[:1] == ["help"]:
+        rest = [*rest[1:], "--help"]
     demo = rest[:1] == ["demo"]
     if demo or rest[:1] == ["board"]:
         rest = rest[1:]
+    args = parser_of(demo=demo).parse_intermixed_args(rest, namespace(given))
+    args.demo = demo
+    place = args.board if demo and args.board is not args.environment else None
+    args.database = place if place and match_scheme(place) else ""  # never that of $DIBS_BOARD
+    if not demo and args.place is not None:
+        if "board" not in given or os.sep in args.place or os.path.isdir(args.place):
+            args.board = args.place
+        else:
+            args.filter = [args.place, *args.filter]
+    return args
+
+
+def parser_of(*, demo: bool) -> Parser:
+    """The parser of `dibs demo`, or of `dibs board`."""
     prog = "dibs demo" if demo else "dibs board"
     parser = Parser(prog=prog, description=_DEMO_TEXT if demo else _BOARD_TEXT, epilog=_EXITS)
     common(parser)
@@ -264,13 +281,4 @@ def _parsed(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--glyphs", metavar="SET", help=glyphs)
     if demo:
         parser.add_argument("--seed", action="store_true", help="fixed example board, no workers")
-    args = parser.parse_intermixed_args(rest, namespace(given))
-    args.demo = demo
-    place = args.board if demo and args.board is not args.environment else None
-    args.database = place if place and match_scheme(place) else ""  # never that of $DIBS_BOARD
-    if not demo and args.place is not None:
-        if "board" not in given or os.sep in args.place or os.path.isdir(args.place):
-            args.board = args.place
-        else:
-            args.filter = [args.place, *args.filter]
-    return args
+    return parser

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dibs.model.errors import BadName
+from dibs.cli.marked_section import MarkedSection
 
 BEGIN = "<!-- dibs: begin (`dibs setup agents-md --remove` removes this section) -->"
 END = "<!-- dibs: end -->"
@@ -25,39 +25,5 @@ available.
 
 `dibs help agents` prints the full page.
 """
-_SECTION = f"{BEGIN}\n{TEXT}{END}\n"
-
-
-def added(text: str | None) -> str:
-    """The page with the section of today; None stands for a file that does not exist."""
-    if text is None:
-        return _SECTION
-    span = _span(text)
-    if span is None:
-        return f"{text}\n{_SECTION}"
-    return text[: span[0]] + _SECTION + text[span[1] :]
-
-
-def removed(text: str) -> str | None:
-    """The page without the section; None if nothing else was ever in it."""
-    span = _span(text)
-    if span is None:
-        return text
-    start, end = span
-    if start == 0 and end == len(text):
-        return None
-    line_end = "\r\n" if text[:end].endswith("\r\n") else "\n"
-    return text[:start].removesuffix(line_end) + text[end:]
-
-
-def _span(text: str) -> tuple[int, int] | None:
-    """Where the section is; None if there is none. Anything but one pair of marks is refused."""
-    counts = text.count(BEGIN), text.count(END)
-    if counts == (0, 0):
-        return None
-    start, end = text.find(BEGIN), text.find(END)
-    if counts != (1, 1) or end < start:
-        raise BadName("its marks of dibs are not one pair: repair them by hand")
-    after = end + len(END)
-    after += text.startswith("\r", after)
-    return start, after + text.startswith("\n", after)
+_SECTION = MarkedSection(BEGIN, TEXT, END)
+added, removed = _SECTION.added, _SECTION.removed

@@ -46,6 +46,15 @@ EXAMPLES = {
         "dibs acquire gpu --slots 4 --wait 10m",
     ),
     "mcp": ("dibs -d /srv/tasks mcp --owner claude-1",),
+    "serve": (
+        "dibs -d /srv/tasks serve",
+        "dibs serve --listen '0.0.0.0:7373' --tls-cert cert.pem --tls-key key.pem",
+    ),
+    "token": (
+        "dibs token add ci --role worker --prefix ci/",
+        "dibs token ls",
+        "dibs token rm ci",
+    ),
     "status": ("dibs status deploy", "dibs --json status deploy"),
     "ls": ("dibs ls --state stale", "dibs ls owner=web-3 'age>5m'", "dibs ls --mine"),
     "show": ("dibs show report-7",),
@@ -93,13 +102,14 @@ EXAMPLES = {
     "prime": ("dibs prime", "dibs --json prime"),
     "setup": (
         "dibs setup claude --dry-run",
-        "dibs setup agents-md",
+        "dibs setup agents-md --yes",
+        "dibs setup bash --yes",
         "dibs setup claude --remove --yes",
     ),
     "hook": ("dibs hook session-start",),
     "completion": (
         'eval "$(dibs completion bash)"',
-        "dibs completion fish > ~/.config/fish/completions/dibs.fish",
+        "dibs completion fish > dibs.fish",
     ),
 }
 

@@ -25,15 +25,7 @@ PLACE = ("-d", "--board", "--dir")
 """The options that name the board."""
 _PLAIN = "\0"
 """Marks a word that is not an option even if it begins with a dash; no argument contains a NUL."""
-EXITS = """\
-exit codes:
-  0  success
-  1  storage error, or the answer could not be written
-  2  usage error, bad input such as an id instead of an exact claim name, or no board found
-  3  refused: the board has changed; the message says what is there now
-  4  nothing to claim or to wait for, not due, held, paused, or the time is up; `status` says which
-  5  lost or uncertain: stop working on the claim
-  6  `check` found a fault, a `--fail-if` condition holds, or a task of `wait` failed"""
+SEE_EXITS = "exit codes: see `dibs help exit-codes`"
 
 
 class Verb(NamedTuple):
@@ -91,6 +83,18 @@ VERBS = {
         "release a task or lock; no attempt is counted",
     ),
     "mcp": Verb("work", "mcp:serve", "owner", "serve the board to an agent as tools (MCP, stdio)"),
+    "serve": Verb(
+        "serve",
+        "serve:serve",
+        "listen cert key proxied clients tokens",
+        "serve the board over HTTP",
+    ),
+    "token": Verb(
+        "serve",
+        "token:token",
+        "tokenact tokenname role prefix tokens",
+        "add, list or remove the tokens that `serve` accepts",
+    ),
     "acquire": Verb(
         "lock",
         "work:acquire",
@@ -161,7 +165,7 @@ VERBS = {
         "agent",
         "setup:setup",
         "what settings remove dry! yes",
-        "set up a client or AGENTS.md for dibs",
+        "set up a client, AGENTS.md or your shell for dibs",
     ),
     "hook": Verb("agent", "hook:hook", "event", "serve a hook of a client, as `setup` wires it"),
     "completion": Verb("care", "complete:completion", "shell", "print a shell's completion script"),
@@ -170,7 +174,9 @@ RUN = "run a command on claimed tasks, with heartbeats"
 """The line of `run` in the help; its arguments are in `dibs.cli.running`."""
 ALIASES = {"renew": "beat", "prioritise": "prioritize"}
 """Other spellings of verbs, which scripts may use."""
-_GROUPS = {
+COMMANDS = (*VERBS, *ALIASES, "run", "board", "demo")
+"""Every word that can be in the place of a verb."""
+GROUPS = {
     "produce": "producers",
     "work": "workers (CLAIM is the exact name that `claim` printed)",
     "lock": "locks",
@@ -178,11 +184,14 @@ _GROUPS = {
     "act": "operators (CLAIM and NAME are exact names, as `ls` shows them)",
     "agent": "agents (`dibs help agents` prints the page to give to them)",
     "care": "maintenance",
+    "serve": "over a port (`dibs[serve]`)",
 }
 
 
-PAGES = {"agents": "AGENTS.md", "shell": "sh/dibs.sh"}
-"""What `dibs help` prints besides the help of a verb; also from one file, where it has no path."""
+TOPICS = ("agents", "environment", "exit-codes", "filters", "shell")
+"""What `dibs help` prints besides the help of a verb; the pages are in `dibs.cli.topics`."""
+_QUESTIONS = ("-h", "--help", "-V", "--version")
+"""Options in place of a verb."""
 _DASHBOARD = ("--once", "--wall", "--read-only", "--reap", "--theme", "--glyphs", "--seed")
 """Options of the dashboard alone."""
 
@@ -297,8 +306,9 @@ OPTIONS: dict[str, Add] = {
     ),
     "what": lambda p: p.add_argument(
         "what",
-        choices=("claude", "agents-md"),
-        help="claude: hooks in the settings of Claude Code; agents-md: a section in AGENTS.md",
+        choices=("claude", "agents-md", "bash", "zsh", "fish"),
+        help="claude: hooks in the settings of Claude Code; agents-md: a section in AGENTS.md; "
+        "bash, zsh, fish: completion in your shell",
     ),
     "remove": lambda p: p.add_argument(
         "--remove", action="store_true", help="remove what an earlier setup wrote, and nothing else"
@@ -316,7 +326,8 @@ OPTIONS: dict[str, Add] = {
         "--file",
         metavar="F",
         type=some,
-        help="the file (default: .claude/settings.json or AGENTS.md at the top of the repository)",
+        help="the file (default: .claude/settings.json or AGENTS.md at the top of the repository; "
+        "~/.bashrc, .zshrc, or a file in fish's completions)",
     ),
     "event": lambda p: p.add_argument(
         "event",
@@ -645,6 +656,57 @@ OPTIONS: dict[str, Add] = {
         default=[],
         help="condition for exit code 6, such as 'stale>5' or 'oldest>15m'; may be repeated",
     ),
+    "listen": lambda p: p.add_argument(
+        "--listen",
+        metavar="HOST:PORT",
+        type=some,
+        default="127.0.0.1:7373",
+        help="address to listen on (default: 127.0.0.1:7373; port 0: any free one)",
+    ),
+    "cert": lambda p: p.add_argument(
+        "--tls-cert", metavar="FILE", type=some, help="certificate with its chain, in PEM"
+    ),
+    "key": lambda p: p.add_argument(
+        "--tls-key",
+        metavar="FILE",
+        type=some,
+        help="its private key, in PEM (default: it is in the file of --tls-cert)",
+    ),
+    "proxied": lambda p: p.add_argument(
+        "--behind-proxy",
+        action="store_true",
+        help="a proxy in front has TLS, so this address may go without",
+    ),
+    "clients": lambda p: p.add_argument(
+        "--clients",
+        metavar="N",
+        type=count,
+        default=10_500,
+        help="number of connections at a time (default: 10500)",
+    ),
+    "tokens": lambda p: p.add_argument(
+        "--tokens",
+        metavar="DIR",
+        type=some,
+        help="folder with the tokens (default: .dibs/tokens of the board's directory)",
+    ),
+    "tokenact": lambda p: p.add_argument(
+        "act", choices=("add", "ls", "rm"), help="what to do: add, ls or rm"
+    ),
+    "tokenname": lambda p: p.add_argument(
+        "name", metavar="NAME", nargs="?", help="name of the token, which the log shows"
+    ),
+    "role": lambda p: p.add_argument(
+        "--role",
+        choices=("worker", "operator", "reader"),
+        help="worker: adds, claims and locks; operator: acts on all; reader: looks",
+    ),
+    "prefix": lambda p: p.add_argument(
+        "--prefix",
+        metavar="P",
+        type=some,
+        help="only ids and names of locks that begin with P (default: all)",
+    ),
     "shell": lambda p: p.add_argument(
         "shell", choices=("bash", "zsh", "fish"), help="shell that sources the script"
     ),
@@ -657,22 +719,12 @@ _ACTS_ON_MANY = ("add", "forget", "purge", "requeue", "resume", "undo")
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Parse a command line; exits with 0 after help, and with 2 after a usage error."""
     given, rest = leading(list(argv))
-    if rest == ["help", "agents"]:
-        from dibs.shipped import text
-
-        print(text("AGENTS.md"), end="")
-        raise SystemExit(0)
     if rest[:1] == ["help"] and len(rest) > 1:
-        if rest[1] in PAGES:
-            from dibs.shipped import text
-
-            print(text(PAGES[rest[1]]), end="")
-            raise SystemExit(0)
-        rest = [rest[1], "--help"]
+        rest = _help(rest[1])
     if rest and rest[0] in ("-h", "--help", "help"):
         print(overview())
         raise SystemExit(0)
-    if rest and rest[0] == "--version":
+    if rest and rest[0] in ("-V", "--version"):
         import dibs
 
         print(f"dibs {dibs.__version__}")
@@ -728,7 +780,7 @@ def _is_name(parser: argparse.ArgumentParser, word: str) -> bool:
 def parser_of(word: str) -> argparse.ArgumentParser:
     """The parser of one verb, by its name or alias."""
     verb = VERBS[ALIASES.get(word, word)]
-    parser = Parser(prog=f"dibs {word}", description=verb.text, epilog=EXITS)
+    parser = Parser(prog=f"dibs {word}", description=verb.text, epilog=SEE_EXITS)
     common(parser)
     for option in verb.options.split():
         OPTIONS[option](parser)
@@ -787,19 +839,20 @@ def overview() -> str:
         "usage: dibs [-d BOARD] [--json] VERB …   run a verb; `dibs VERB --help` describes it",
         "       dibs [board] [BOARD] [FILTER…]    open the dashboard; print one frame in a pipe",
         "       dibs demo                         open the dashboard on a demo board with workers",
-        "       dibs help agents | shell          print the page for agents, or dibs.sh",
-        "       dibs --version                    print the version",
+        "       dibs help VERB | TOPIC            describe a verb, or print a page of the topics",
+        "       dibs -V, dibs --version           print the version",
         "",
         "dibs is a job queue and lock service in a plain directory, "
         "with a live terminal dashboard.",
         "A task is a file; claiming it is one atomic rename.",
     ]
-    for group, title in _GROUPS.items():
+    for group, title in GROUPS.items():
         lines += ["", f"{title}:"]
         lines += [f"  {w:<14} {v.text}" for w, v in VERBS.items() if v.group == group]
         if group == "work":
             lines.append(f"  {'run':<14} {RUN}")
-    return "\n".join([*lines, "", EXITS, examples("dibs")]).rstrip("\n")
+    lines += ["", f"topics (`dibs help TOPIC`): {', '.join(TOPICS)}"]
+    return "\n".join([*lines, examples("dibs")]).rstrip("\n")
 
 
 def namespace(given: dict[str, Any]) -> argparse.Namespace:
@@ -823,7 +876,9 @@ def looks(argv: Sequence[str]) -> bool:
     if not rest or rest[0] in ("board", "demo"):
         return True
     word = rest[0]
-    if word in VERBS or word in ALIASES or word in ("run", "help", "-h", "--help", "--version"):
+    if rest[:2] in (["help", "board"], ["help", "demo"]):
+        return True
+    if word in VERBS or word in ALIASES or word in ("run", "help", *_QUESTIONS):
         return False
     return word.startswith("-") or os.sep in word or os.path.isdir(word)
 
@@ -849,6 +904,35 @@ def leading(rest: list[str]) -> tuple[dict[str, Any], list[str]]:
     return given, rest
 
 
+def _help(word: str) -> list[str]:
+    """The words that print the help of a verb; the page of a topic is printed at once."""
+    if word in COMMANDS or word in _QUESTIONS:
+        return [word, "--help"]
+    from dibs.cli.topics import page
+
+    text = page(word)
+    if text is None:
+        names = (*COMMANDS, *TOPICS)
+        raise unknown(word, f"{word!r} is neither a verb nor a topic", "topic", names)
+    print(text, end="")
+    raise SystemExit(0)
+
+
+def unknown(word: str, what: str, kind: str, names: Sequence[str]) -> SystemExit:
+    """The end of a command line that names what does not exist; it suggests the nearest name."""
+    from difflib import get_close_matches
+
+    from dibs.cli.say import complain
+
+    near = get_close_matches(word[:40], names, 1)
+    complain(
+        f"unknown {kind} {word[:40]!r}; did you mean {near[0]!r}?"
+        if near
+        else f"{what}: see `dibs --help`"
+    )
+    return SystemExit(2)
+
+
 def _verb(rest: list[str]) -> tuple[str, list[str]]:
     """The verb and its words; `dibs`, `dibs BOARD` and `dibs board BOARD` list a board.
 
@@ -863,10 +947,8 @@ def _verb(rest: list[str]) -> tuple[str, list[str]]:
     if directory and directory[0].startswith("-"):
         directory = []
     if directory and not os.path.isdir(directory[0]) and os.sep not in directory[0]:
-        from dibs.cli.say import complain
-
-        complain(f"{directory[0]!r} is neither a verb nor a directory: see `dibs --help`")
-        raise SystemExit(2)
+        word = directory[0]
+        raise unknown(word, f"{word!r} is neither a verb nor a directory", "command", COMMANDS)
     if rest[0] == "demo" or {word.partition("=")[0] for word in rest}.intersection(_DASHBOARD):
         from dibs.cli.say import complain
 

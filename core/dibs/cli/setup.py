@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from dibs.board import locate
-from dibs.cli import agents_section, client_hooks
+from dibs.cli import agents_section, client_hooks, shell_sections
 from dibs.model.errors import BadName, Refused, StorageError
 
 if TYPE_CHECKING:
@@ -25,18 +25,12 @@ FILE_BYTES = 4 << 20
 class _Edit(NamedTuple):
     """What one kind of setup edits, and how."""
 
-    file: str
-    """Below the top of the repository."""
+    file: Callable[[], str]
+    """Its path if none is given."""
     added: Callable[[str | None], str]
     """The text with what dibs needs; None stands for no file."""
     removed: Callable[[str], str | None]
     """The text without it; None if the file was made by setup and can go."""
-
-
-_TARGETS = {
-    "claude": _Edit(".claude/settings.json", client_hooks.added, client_hooks.removed),
-    "agents-md": _Edit("AGENTS.md", agents_section.added, agents_section.removed),
-}
 
 
 def setup(voice: Voice, args: argparse.Namespace) -> int:
@@ -44,7 +38,7 @@ def setup(voice: Voice, args: argparse.Namespace) -> int:
     target = _TARGETS[args.what]
     if args.file is None or not os.path.isabs(args.file):
         locate(os.curdir)  # refused if this directory is gone
-    path = args.file or os.path.join(_top(), target.file)
+    path = args.file or target.file()
     before = _read(path)
     after = _edited(target, before, path, remove=args.remove)
     if after == before:
@@ -61,8 +55,9 @@ def setup(voice: Voice, args: argparse.Namespace) -> int:
         raise Refused(f"{path}: it has changed meanwhile, so nothing was written: run it again")
     _write(path, after)
     text = "done"
-    if args.what == "claude" and not args.remove and shutil.which("dibs") is None:
-        text = "done, but dibs is not on your PATH: until it is, the hooks do nothing"
+    if args.what != "agents-md" and not args.remove and shutil.which("dibs") is None:
+        what = "the hooks do" if args.what == "claude" else "completion does"
+        text = f"done, but dibs is not on your PATH: until it is, {what} nothing"
     return _say(voice, path, "removed" if args.remove else "written", text, diff)
 
 
@@ -97,6 +92,21 @@ def _top() -> str:
             return here
         folder = above
     return folder
+
+
+_TARGETS = {
+    "claude": _Edit(
+        lambda: os.path.join(_top(), ".claude/settings.json"),
+        client_hooks.added,
+        client_hooks.removed,
+    ),
+    "agents-md": _Edit(
+        lambda: os.path.join(_top(), "AGENTS.md"), agents_section.added, agents_section.removed
+    ),
+    "bash": _Edit(shell_sections.bash_file, shell_sections.BASH.added, shell_sections.BASH.removed),
+    "zsh": _Edit(shell_sections.zsh_file, shell_sections.ZSH.added, shell_sections.ZSH.removed),
+    "fish": _Edit(shell_sections.fish_file, shell_sections.FISH.added, shell_sections.FISH.removed),
+}
 
 
 def _read(path: str) -> str | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Mapping
 from math import isfinite, isnan, nan
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -67,7 +66,7 @@ def stats(voice: Voice, args: argparse.Namespace) -> int:
         if field not in figures.values:
             raise BadName(f"there is no figure {field!r}: use one of {', '.join(figures.values)}")
     if args.prometheus:
-        print(_prometheus(figures, board.location.label, board.log.totals()), end="")
+        print(_prometheus(figures, board), end="")
     elif voice.json:
         rows = [claim._asdict() for claim in figures.long]
         more = {"complete": figures.complete, "long_claims": rows}
@@ -202,9 +201,15 @@ def _holds(value: float, sign: str, limit: float) -> bool:
     }[sign]
 
 
-def _prometheus(figures: Figures, label: str, totals: Mapping[str, int]) -> str:
-    """A file for node_exporter's textfile collector."""
-    board = f'board="{_label(label)}"'
+def prometheus(board: Board) -> str:
+    """The figures of a board in the text form of Prometheus."""
+    return _prometheus(gather(board), board)
+
+
+def _prometheus(figures: Figures, board: Board) -> str:
+    """The same with figures that were read already."""
+    totals = board.log.totals()
+    label = f'board="{_label(board.location.label)}"'
     rates = {f: v for f, v in figures.values.items() if f.endswith("/min")}
     workers = {s: figures.values[s] for s in WAITER_STATES}
     apart = {*rates, *workers, *_SECONDS, "backlog", "untaken", "long", *_PAUSES}
@@ -233,7 +238,7 @@ def _prometheus(figures: Figures, label: str, totals: Mapping[str, int]) -> str:
         kind = "counter" if name.endswith("_total") else "gauge"
         lines += [f"# HELP {name} {_HELP[text]}", f"# TYPE {name} {kind}"]
         lines += [
-            f"{name}{{{board}{labels}}} {_number(value)}" for labels, value in samples.items()
+            f"{name}{{{label}{labels}}} {_number(value)}" for labels, value in samples.items()
         ]
     return "\n".join(lines) + "\n"
 

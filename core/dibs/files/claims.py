@@ -396,7 +396,7 @@ def take(
     if task.state in WAITING:
         adopt(store, task)
     fence = task.fence + 1
-    taken = names.claimed(task, fence, f"{terms.folded}-{store.port.nonce()}")
+    taken = names.claimed(task, fence, f"{terms.folded}-{terms.nonce or store.port.nonce()}")
     record = terms.record(store.clock.about())
     start = store.port.boottime()
     deadline = start + int(MARGIN * terms.ttl * SECOND)

@@ -126,7 +126,11 @@ Found = TypeVar("Found")
 
 
 def open_directory(
-    path: str | os.PathLike[str], *, create: bool = False, read_only: bool = False
+    path: str | os.PathLike[str],
+    *,
+    create: bool = False,
+    read_only: bool = False,
+    host: str = "",
 ) -> FilesBoard:
     """The board in a directory; any directory of tasks is a board."""
     root = located(path)
@@ -134,7 +138,8 @@ def open_directory(
         refuse_inside(root)
         not_lost(root)
         made(root)
-    store = BoardFiles(read_only_disk.ReadOnlyDisk(root) if read_only else Disk(root), this_host())
+    here = this_host()._replace(name=host) if host else this_host()
+    store = BoardFiles(read_only_disk.ReadOnlyDisk(root) if read_only else Disk(root), here)
     store.begin = lambda: _may_begin(root)
     store.copied = lambda: checkup_ids.note_copied(store)
     try:
@@ -312,8 +317,9 @@ class FilesBoard(Blocks):
         ttl: float | None = None,
         metadata: str = "",
         process: Process | int | None = None,
+        nonce: str = "",
     ) -> FilesClaim | None:
-        terms = Terms(self._store.host, self._store.settings, owner, ttl, metadata, process)
+        terms = Terms(self._store.host, self._store.settings, owner, ttl, metadata, process, nonce)
         self._store.ready()
         if ident is not None:
             return self._claim_one(ident, terms)
@@ -366,8 +372,9 @@ class FilesBoard(Blocks):
         ttl: float | None = None,
         metadata: str | None = None,
         process: Process | int | None = None,
+        nonce: str = "",
     ) -> FilesClaim:
-        terms = Terms(self._store.host, self._store.settings, owner, ttl, metadata, process)
+        terms = Terms(self._store.host, self._store.settings, owner, ttl, metadata, process, nonce)
         return locks.resume(self._store, ident, terms, name)
 
     # Locks
@@ -382,9 +389,10 @@ class FilesBoard(Blocks):
         ttl: float | None = None,
         metadata: str = "",
         process: Process | int | None = None,
+        nonce: str = "",
         wait: float = 0.0,
     ) -> FilesClaim:
-        terms = Terms(self._store.host, self._store.settings, owner, ttl, metadata, process)
+        terms = Terms(self._store.host, self._store.settings, owner, ttl, metadata, process, nonce)
         if type(slots) is int and slots == 1:
             attempt = partial(locks.acquire, self._store, ident, terms, lease)
         else:

@@ -56,6 +56,7 @@ _free = lazy_pattern(
 )
 _stamp = lazy_pattern(_STAMP + _NOT_BEFORE)
 _stem = lazy_pattern(rf"(.+)\.{_STAMP}", re.DOTALL)
+_nonce = lazy_pattern(r"[0-9A-F]{10}")
 _state_word = lazy_pattern(r"available|claimed|free|held|lock|claimed-by-.*", re.DOTALL)
 _escaped = re.compile(r"=(..?)?")
 _SAFE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
@@ -336,6 +337,13 @@ def _folded(owner: str) -> str:
         )
     folded = (owner if _match_safe(owner) else re.sub(r"[^A-Za-z0-9_-]", "-", owner))[:40]
     return f"{folded}_" if folded == TAKER else folded
+
+
+def check_nonce(nonce: str) -> str:
+    """The end of a claim's name, if it is valid; else `BadName`."""
+    if not isinstance(nonce, str) or _nonce().fullmatch(nonce) is None:
+        raise BadName(f"a nonce must be ten digits or letters A to F, got {short(nonce)}")
+    return nonce
 
 
 def check_metadata(metadata: str) -> str:

@@ -343,7 +343,7 @@ def take(
     """
     if task is not None and task.fence >= names.FENCE_MAX:
         raise Unclaimable(f"{task.name}: {refusals.FENCE_FULL}", task.name)
-    claim = f"{terms.folded}-{session.nonce()}"
+    claim = f"{terms.folded}-{terms.nonce or session.nonce()}"
     record = terms.record(session.about())
     src = task.name if task is not None else None
     name, start = _taken(

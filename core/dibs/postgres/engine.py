@@ -98,10 +98,15 @@ SELECT 1 FROM dibs.claim c WHERE c.process OR c.beat + {claims.TTL} * 1e9 < dibs
 
 
 def open_database(
-    where: str | os.PathLike[str], *, create: bool = False, read_only: bool = False
+    where: str | os.PathLike[str],
+    *,
+    create: bool = False,
+    read_only: bool = False,
+    host: str = "",
 ) -> PostgresBoard:
     """The board in a database; with `create` its tables are made if there are none."""
-    session = Session(str(where), this_host(), read_only=read_only)
+    here = this_host()._replace(name=host) if host else this_host()
+    session = Session(str(where), here, read_only=read_only)
     try:
         session.connect()
     except BoardMissing:
@@ -240,8 +245,9 @@ class PostgresBoard(Blocks):
         ttl: float | None = None,
         metadata: str = "",
         process: Process | int | None = None,
+        nonce: str = "",
     ) -> PostgresClaim | None:
-        terms = self._terms(owner, ttl, metadata, process)
+        terms = self._terms(owner, ttl, metadata, process, nonce)
         self._session.refuse_read_only()
         if ident is not None:
             return self._claim_one(ident, terms)
@@ -285,8 +291,10 @@ class PostgresBoard(Blocks):
         ttl: float | None = None,
         metadata: str | None = None,
         process: Process | int | None = None,
+        nonce: str = "",
     ) -> PostgresClaim:
-        return locks.resume(self._session, ident, self._terms(owner, ttl, metadata, process), name)
+        terms = self._terms(owner, ttl, metadata, process, nonce)
+        return locks.resume(self._session, ident, terms, name)
 
     # Locks
 
@@ -300,9 +308,10 @@ class PostgresBoard(Blocks):
         ttl: float | None = None,
         metadata: str = "",
         process: Process | int | None = None,
+        nonce: str = "",
         wait: float = 0.0,
     ) -> PostgresClaim:
-        terms = self._terms(owner, ttl, metadata, process)
+        terms = self._terms(owner, ttl, metadata, process, nonce)
         found = self.wait_for(
             lambda: locks.acquire(self._session, ident, slots, terms, lease), wait
         )
@@ -524,9 +533,10 @@ class PostgresBoard(Blocks):
         ttl: float | None,
         metadata: str | None,
         process: Process | int | None,
+        nonce: str = "",
     ) -> Terms:
         session = self._session
-        return Terms(session.host, session.settings, owner, ttl, metadata, process)
+        return Terms(session.host, session.settings, owner, ttl, metadata, process, nonce)
 
     def _claim_one(self, ident: str, terms: Terms) -> PostgresClaim:
         session = self._session

@@ -1,0 +1,138 @@
+"""What the streams of `/v1` send: the events of the log, and the reports of a watch."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from dibs.serve.problems import Refusal
+from dibs.serve.values import cursor_of, cursor_text, plain
+
+if TYPE_CHECKING:
+    from dibs.board import Watch
+    from dibs.model.delta import Delta
+    from dibs.model.events import Cursor, Event
+    from dibs.serve.service import Service
+
+WATCHES = 64
+"""How many clients may follow the whole board at a time: each costs a reader of its own."""
+AHEAD = 4 << 20
+"""So many bytes of reports may wait for their client; then its watch waits too, and gathers."""
+_ROUNDS = 5
+Row = dict[str, Any]
+
+
+class EventTail:
+    """The end of the log, read once for all streams; everything here is in the thread of reads."""
+
+    def __init__(self, service: Service, report: Callable[[str, Row], object]) -> None:
+        """`report` is called in the loop with the cursor after each event, and the event."""
+        self._service = service
+        self._report = report
+        self._at: Cursor | None = None
+
+    def poll(self) -> None:
+        """Report what has happened since."""
+        log = self._service.reads.log
+        if self._at is None:
+            self._at = log.end()
+            return
+        events, self._at = log.since(self._at)
+        text = cursor_text(self._at)
+        for event in events:
+            self._service.reading.to_loop(self._report, text, plain(event))
+
+    def begin(self, covers: Callable[[str], bool]) -> tuple[str, Row]:
+        """The cursor from which the stream goes on, and a picture of the board then."""
+        self.poll()
+        assert self._at is not None
+        reads = self._service.reads
+        snapshot = reads.snapshot(ended=False)
+        rows = [row for row in reads.entries(snapshot) if covers(row.id)]
+        found = {"event": "snapshot", "cursor": cursor_text(self._at)}
+        return found["cursor"], found | {
+            "tasks": [self._service.wording.entry(row) for row in rows],
+            "pauses": [plain(pause) for pause in snapshot.pauses],
+            "exact": snapshot.exact,
+        }
+
+    def since(self, cursor: str, covers: Callable[[str], bool]) -> tuple[str, list[Row]]:
+        """What happened after a cursor, until where the stream goes on."""
+        log, at = self._service.reads.log, cursor_of(cursor)
+        found: list[Event] = []
+        for _ in range(_ROUNDS):
+            events, at = log.since(at)
+            found += events
+            self.poll()
+            if at == self._at:
+                break
+        return cursor_text(at), [plain(event) for event in found if covers(event.id)]
+
+
+class DeltaFeed:
+    """The reports of one watch, as texts for one client; the watch waits for a slow one."""
+
+    def __init__(self, service: Service, digest: str, put: Callable[[Row], bytes]) -> None:
+        """`put` makes the event that is sent; `digest` is the hash of its reader's token."""
+        self.digest = digest
+        self._service = service
+        self._encode = put
+        self._loop = asyncio.get_running_loop()
+        self._room = threading.Condition()
+        self._pending: list[bytes] = []
+        self._size = 0
+        self._wake = asyncio.Event()
+        self._watch: Watch | None = None
+        self.ended = False
+
+    def begin(self, names: tuple[str, ...] | list[str]) -> None:
+        """Follow the board; called in the thread of reads."""
+        self._watch = self._service.reads.watch(self._report)
+        if names:
+            self._watch.ask_since(names)
+
+    def end(self) -> None:
+        """Stop following."""
+        with self._room:
+            self.ended = True
+            self._room.notify_all()
+        if self._watch is not None:
+            self._watch.stop(0)
+        self._wake.set()
+
+    async def take(self, seconds: float, gather: float) -> bytes:
+        """What is to be sent next; empty if nothing came in that time, or at the end."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        except TimeoutError:
+            return b""
+        await asyncio.sleep(gather)
+        self._wake.clear()
+        with self._room:
+            data, self._pending, self._size = b"".join(self._pending), [], 0
+            self._room.notify_all()
+        return data
+
+    def _report(self, delta: Delta) -> None:
+        watch = self._watch
+        row: Row = {key: plain(value) for key, value in delta._asdict().items()}
+        row["health"] = plain(watch.health) if watch is not None else None
+        data = self._encode(row)
+        with self._room:
+            while self._size > AHEAD and not self.ended:
+                self._room.wait(1)
+            self._pending.append(data)
+            self._size += len(data)
+        try:
+            self._loop.call_soon_threadsafe(self._wake.set)
+        except RuntimeError:  # the loop has ended
+            return
+
+
+def check_watches(count: int) -> None:
+    """Refuse one watch too many."""
+    if count >= WATCHES:
+        raise Refusal("busy", f"{WATCHES} clients follow the board", retry_after_ms=5000)

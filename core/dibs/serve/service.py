@@ -1,0 +1,147 @@
+"""One board as the server uses it: two threads that work on it, and what they report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dibs.board import Board, open
+from dibs.model.errors import DibsError
+from dibs.serve.lock_desk import LockDesk
+from dibs.serve.sessions import Sessions
+from dibs.serve.storage import StorageThread
+from dibs.serve.tokens import Tokens
+
+if TYPE_CHECKING:
+    from dibs.board import Watch
+    from dibs.model.delta import Delta
+    from dibs.model.entries import Entry
+    from dibs.model.location import Location
+    from dibs.serve.tokens import Principal
+
+_HOSTS = 64
+"""For so many hosts the board stays open."""
+TICK = 0.1
+"""Seconds between two looks at what has expired."""
+
+
+class Wording(NamedTuple):
+    """What the command line knows of texts, which lies above this package."""
+
+    refusal: Callable[[DibsError], Mapping[str, object]]
+    """An error as JSON fields."""
+    entry: Callable[[Entry], dict[str, object]]
+    """A row of the board as JSON fields."""
+    metrics: Callable[[Board], str]
+    """The figures of a board for Prometheus."""
+
+
+class Service:
+    """The board and everything that the routes need."""
+
+    def __init__(self, location: Location, tokens: str, wording: Wording) -> None:
+        self.location = location
+        self.wording = wording
+        self.started = time.time()
+        self.verbs = StorageThread("verbs")
+        self.reading = StorageThread("reads")
+        self.tokens = Tokens(tokens)
+        self.read_tokens = Tokens(tokens)
+        """The same for the other thread: each sees a change by itself."""
+        self.board: Board
+        self.reads: Board
+        """The board in the thread of long reads."""
+        self.desk: LockDesk
+        self.sessions: Sessions
+        self.on_lock: Callable[[dict[str, Any]], object] = lambda event: None
+        """Called in the loop with each event of a lock."""
+        self.heard: Callable[[], bool] = lambda: True
+        """Whether anyone listens to the events of locks; any thread may ask."""
+        self.on_delta: Callable[[Delta], object] = lambda delta: None
+        """Called in the loop with each report of the watch."""
+        self.waiting: Callable[[], int] = lambda: 0
+        """How many requests wait."""
+        self._watch: Watch | None = None
+        self._hosts: dict[str, Board] = {}
+        """The board for each of the hosts that asked last."""
+
+    async def begin(self) -> None:
+        """Open the board in both threads, and follow it."""
+        await self.verbs.run(self._open)
+        await self.reading.run(self._open_reads)
+        self._watch = self.board.watch(self._reported)
+
+    def _open(self) -> None:
+        self.board = open(self.location.where)
+        self.board.require_mounted()
+        self.desk = LockDesk(self.board, self._lock_event, lambda: self.heard())
+        self.sessions = Sessions(self.desk)
+        held = self.board.entries(self.board.snapshot(ended=False), {"held", "stale"})
+        self.desk.begin([entry for entry in held if entry.kind == "lock"])
+
+    def board_for(self, host: str | None) -> Board:
+        """The board as it is for workers on another host, in the storage thread.
+
+        Their claims record that host, and its pauses stop them.
+        """
+        if not host or host == self.board.host.name:
+            return self.board
+        found = self._hosts.pop(host, None) or open(self.location.where, host=host)
+        self._hosts[host] = found
+        while len(self._hosts) > _HOSTS:
+            del self._hosts[next(iter(self._hosts))]
+        return found
+
+    def _open_reads(self) -> None:
+        self.reads = open(self.location.where)
+
+    def _lock_event(self, event: dict[str, Any]) -> None:
+        self.verbs.to_loop(self.on_lock, event)
+
+    def _reported(self, delta: Delta) -> None:
+        def seen() -> None:
+            self.desk.seen(delta)
+            self.verbs.to_loop(self.on_delta, delta)
+
+        self.verbs.post(seen)
+
+    def try_storage(self) -> None:
+        """Raise if the board does not answer, or is no board now."""
+        found = open(self.location.where)
+        found.require_mounted()
+        found.pauses()
+
+    def status(self, who: Principal) -> dict[str, object]:
+        """The server, the board and who asks."""
+        import dibs
+
+        return {
+            "version": dibs.__version__,
+            "board": self.location.label,
+            "name": who.name,
+            "role": who.role.word,
+            "prefix": who.prefix or None,
+            "uptime_seconds": round(time.time() - self.started, 3),
+            "locks_held": len(self.desk.leases),
+            "waiting": self.waiting(),
+        }
+
+    def tick(self) -> None:
+        """Look, in the storage thread, at what has expired."""
+
+        def look() -> None:
+            with suppress(DibsError):
+                self.desk.tick()
+            with suppress(DibsError):
+                self.sessions.tick()
+
+        if self.verbs.waiting < 100:
+            self.verbs.post(look)
+
+    def end(self, seconds: float) -> bool:
+        """Stop following and working; False if the storage does not answer in time."""
+        if self._watch is not None:
+            self._watch.stop(0)
+        return self.verbs.stop(seconds) and self.reading.stop(seconds)

@@ -1,0 +1,147 @@
+"""Sessions: a sign of life that several locks share. Each is a lock of its own on the board.
+
+So a session outlives this server, and any server before the board may hear its keepalive.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from dibs.host import boottime
+from dibs.model.errors import BadName, DibsError, Held, Lost, NotExact
+from dibs.serve.lease_terms import LeaseTerms
+from dibs.serve.lock_desk import Answer, HeldLock, LockDesk, moment
+from dibs.serve.lock_names import SESSION
+from dibs.serve.problems import Refusal
+
+if TYPE_CHECKING:
+    from dibs.protocols import Claim
+    from dibs.serve.tokens import Principal
+
+DEFAULT, LEAST, MOST = 60, 10, 300
+_SESSIONS = 10_000
+
+
+class Sessions:
+    """The sessions of one board; everything here runs in the storage thread."""
+
+    def __init__(self, desk: LockDesk) -> None:
+        self._desk = desk
+        self._board = desk.board
+        self._live: dict[str, HeldLock] = {}
+        """The sessions that this server knows, by their ids."""
+
+    def begin(self, who: Principal, agent: str | None, ttl: int) -> Answer:
+        """A new session. Its number is the lowest that is free, so that few locks are made."""
+        used = {lease.task.id for lease in self._live.values()}
+        for number in range(1, _SESSIONS + 1):
+            ident = f"{SESSION}{number}"
+            if ident in used:
+                continue
+            start = time.monotonic()
+            with suppress(Held):  # by another server's session
+                claim = self._board.acquire(ident, owner=who.owner(agent), ttl=ttl)
+                lease = self._known(claim, who.owner(agent))
+                lease.count_from(start, ttl)
+                return self._fields(lease) | {"keepalive_interval_secs": max(1, ttl // 2)}
+        raise Refusal("busy", f"there are {_SESSIONS:,} sessions", retry_after_ms=10_000)
+
+    def keep(self, who: Principal, session: str) -> Answer:
+        """The session lives on for its ttl."""
+        lease = self.find(who, session)
+        start = time.monotonic()
+        try:
+            self._claim(lease).beat()
+        except Lost:
+            self._end(session)
+            raise _unknown() from None
+        lease.count_from(start, lease.ttl)
+        return self._fields(lease)
+
+    def show(self, who: Principal, session: str) -> Answer:
+        """A session, with the number of its locks."""
+        lease = self.find(who, session)
+        locks = [one for one in self._desk.leases.values() if one.terms.session == session]
+        more = {"lock_count": len(locks), "active": True, "ttl_seconds": round(lease.ttl)}
+        return self._fields(lease) | {"user_id": lease.owner} | more
+
+    def finish(self, who: Principal, session: str) -> None:
+        """End a session, and release the ephemeral locks that it has."""
+        lease = self.find(who, session)
+        with suppress(Lost):
+            self._claim(lease).release()
+        self._end(session)
+
+    def find(self, who: Principal, session: str) -> HeldLock:
+        """The session with that id, if it lives and is the caller's."""
+        lease = self._live.get(session) or self._attached(session)
+        if lease is None or not who.owns(lease.owner):
+            raise _unknown()
+        if lease.left <= 0 and not self._renewed(lease):
+            self._end(session)
+            raise _unknown()
+        return lease
+
+    def tick(self) -> None:
+        """End the sessions that have expired, and those that ended elsewhere."""
+        for session, lease in list(self._live.items()):
+            if lease.left > 0:
+                continue
+            try:
+                if self._renewed(lease):
+                    continue
+                self._board.reap_claim(lease.task.name, asked=False)
+            except DibsError:
+                pass  # the board frees it when it can; its locks are released now
+            self._end(session)
+        mine = {lease.terms.session for lease in self._desk.leases.values()}
+        for session in mine - self._live.keys() - {""}:
+            if self._attached(session) is None:
+                self._end(session)
+
+    def _renewed(self, lease: HeldLock) -> bool:
+        """Whether another server has heard its keepalive."""
+        found = self._board.status(lease.task.id)
+        if found.task != lease.task or found.remaining <= 0:
+            return False
+        lease.count_from(time.monotonic() + found.remaining - lease.ttl, lease.ttl)
+        return True
+
+    def _attached(self, session: str) -> HeldLock | None:
+        """A session that another server began, or this one before it was started again."""
+        try:
+            claim = self._board.attach(session)
+        except (NotExact, BadName):
+            return None
+        if not claim.task.id.startswith(SESSION):
+            return None
+        found = self._board.status(claim.task.id)
+        if not found.held or found.task != claim.task or found.remaining <= 0:
+            return None
+        lease = self._known(claim, found.owner)
+        lease.count_from(time.monotonic() + found.remaining - found.ttl, found.ttl)
+        return lease
+
+    def _known(self, claim: Claim, owner: str) -> HeldLock:
+        lease = self._live[claim.name] = HeldLock(claim.task, "", owner, "", LeaseTerms())
+        lease.claim = claim
+        return lease
+
+    def _claim(self, lease: HeldLock) -> Claim:
+        claim = lease.claim
+        if claim is None or not claim.deadline or boottime() >= claim.deadline:
+            claim = lease.claim = self._board.attach(lease.id)
+        return claim
+
+    def _end(self, session: str) -> None:
+        self._live.pop(session, None)
+        self._desk.release_all(session)
+
+    def _fields(self, lease: HeldLock) -> Answer:
+        return {"session_id": lease.id, "expires_at": moment(lease.left)}
+
+
+def _unknown() -> Refusal:
+    return Refusal("session_not_found", "there is no such session, or it has ended")

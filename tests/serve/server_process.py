@@ -1,0 +1,88 @@
+"""A real server process on a board of its own, and its tokens."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import dibs
+from dibs.serve.tokens import FOLDER, Role, Tokens
+from tests.patience import PATIENCE
+from tests.serve.http_client import HttpClient
+
+ENV = os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+
+
+def run_dibs(board: Path, *words: str) -> str:
+    """What a verb prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", "dibs", "-d", str(board), *words],
+        env=ENV,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=True,
+    )
+    return done.stdout
+
+
+def add_token(board: Path, name: str, role: str = "worker", prefix: str = "") -> str:
+    """A new token."""
+    return Tokens(str(board / FOLDER)).add(name, Role[role.upper()], prefix)
+
+
+class ServerProcess:
+    """`dibs serve` on a board, on any free port."""
+
+    def __init__(self, board: Path, *words: str, listen: str = "127.0.0.1:0") -> None:
+        if not board.exists():
+            dibs.open(board, create=True)
+        self.board = board
+        self.log = board.parent / f"{board.name}.serve.log"
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-m",
+                    "dibs",
+                    "-d",
+                    str(board),
+                    "serve",
+                    "--listen",
+                    listen,
+                    *list(words),
+                ],
+                env=ENV,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        assert self.process.stdout is not None
+        self.url = self.process.stdout.readline().strip()
+        assert self.url.startswith("http"), self.log.read_text()
+
+    @property
+    def port(self) -> int:
+        """The port on which it listens."""
+        return int(self.url.rpartition(":")[2])
+
+    def client(self, name: str, role: str = "worker", agent: str | None = None) -> HttpClient:
+        """A client with a new token."""
+        return HttpClient(self.url, add_token(self.board, name, role), agent)
+
+    def kill(self) -> None:
+        """End it at once, as a power cut would."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(PATIENCE)
+
+    def stop(self) -> int:
+        """End it as an operator does; its exit code."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        code = self.process.wait(PATIENCE)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        return code

@@ -1,0 +1,229 @@
+"""Parts of the server by themselves: bodies, names, terms, kept answers, the storage thread."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dibs.model.names import ID_BYTES, escape
+from dibs.model.outputs import check_note
+from dibs.serve import request_keys
+from dibs.serve.bodies import FLAG, NAMES, NUMBER, TEXT, WHOLE, Field, read_body, read_query
+from dibs.serve.lease_terms import LeaseTerms, terms_of
+from dibs.serve.lock_names import check_lock_name, id_of, is_name
+from dibs.serve.problems import CODES, Refusal, code_of
+from dibs.serve.request_keys import RequestKeys
+from dibs.serve.route_table import RouteTable
+from dibs.serve.routes import ROUTES
+from dibs.serve.storage import StorageThread
+from dibs.serve.streams import PENDING, Stream
+
+pytestmark = pytest.mark.fast("dibs.serve")
+
+FIELDS = {
+    "n": Field(WHOLE, "", 1, 9, default=5, code="invalid_ttl"),
+    "x": Field(NUMBER, "", 0, 1e6),
+    "t": Field(TEXT, "", 1, 8),
+    "f": Field(FLAG, "", default=False),
+    "l": Field(NAMES, "", 0, 3),
+}
+NAME = st.from_regex(r"[A-Za-z0-9._-]{1,60}(/[A-Za-z0-9._-]{1,60}){0,3}", fullmatch=True)
+
+
+def refused(call: Callable[[], object]) -> str:
+    """The code with which something is refused."""
+    with pytest.raises(Refusal) as caught:
+        call()
+    assert caught.value.status == CODES[caught.value.code].status
+    return caught.value.code
+
+
+def tried(call: Callable[[], Any]) -> Any:
+    """What something returns, or its refusal."""
+    try:
+        return call()
+    except Refusal as refusal:
+        return refusal
+
+
+@given(st.binary(max_size=200))
+def test_any_body_is_read_or_refused(data: bytes) -> None:
+    found = tried(lambda: read_body(data, FIELDS))
+    assert found.code in CODES if isinstance(found, Refusal) else set(found) == set(FIELDS)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.sampled_from(["n", "x", "t", "f", "l", "other"]), json_values))
+def test_every_value_that_is_taken_is_of_its_kind(given: dict[str, object]) -> None:
+    found = tried(lambda: read_body(json.dumps(given).encode(), FIELDS))
+    if isinstance(found, Refusal):
+        assert found.details.get("field") in (*given, None)
+        return
+    assert "other" not in given
+    assert type(found["n"]) is int
+    assert 1 <= found["n"] <= 9
+    assert type(found["f"]) is bool
+    assert found["t"] is None or 1 <= len(found["t"]) <= 8
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ('{"n": 0}', "invalid_ttl"),
+        ('{"n": 1.5}', "invalid_ttl"),
+        ('{"n": true}', "invalid_ttl"),
+        ('{"n": 1e400}', "invalid_ttl"),
+        ('{"m": 1}', "unknown_field"),
+        ('{"n": 1, "n": 1}', "invalid_json"),
+        ('{"x": -Infinity}', "invalid_json"),
+        ("[]", "invalid_json"),
+        ('{"t": ""}', "invalid_field"),
+    ],
+)
+def test_what_a_body_is_refused_with(text: str, code: str) -> None:
+    assert refused(lambda: read_body(text.encode(), FIELDS)) == code
+
+
+def test_a_query_has_the_same_values_as_a_body() -> None:
+    pairs = [("n", "7"), ("x", "1.5"), ("f", "true"), ("l", "a"), ("l", "b")]
+    assert read_query(pairs, FIELDS) == {"n": 7, "x": 1.5, "f": True, "l": ["a", "b"], "t": None}
+    for bad in ([("n", "x")], [("n", "1"), ("n", "2")], [("f", "yes")], [("q", "1")]):
+        assert refused(partial(read_query, bad, FIELDS)) == "invalid_query"
+
+
+@given(NAME, NAME)
+def test_a_lock_has_an_id_that_fits_and_no_other_lock_has_it(one: str, other: str) -> None:
+    for name in (one, other):
+        try:
+            check_lock_name(name)
+        except Refusal:
+            return
+        assert len(escape(id_of(name))) <= ID_BYTES
+        assert is_name(id_of(name))
+    assert (id_of(one) == id_of(other)) == (one == other)
+
+
+@given(
+    st.integers(0, 30),
+    st.from_regex(r"session=7E[1-9]\.f[1-9]\.[a-z]{1,40}-[0-9A-F]{10}", fullmatch=True),
+    st.booleans(),
+    NAME,
+)
+def test_the_terms_of_a_lease_are_read_again_from_its_note(
+    delay: int, session: str, ephemeral: bool, name: str
+) -> None:
+    for terms in (LeaseTerms(delay), LeaseTerms(delay, session, ephemeral)):
+        assert terms_of(check_note(terms.note)) == terms
+    long = LeaseTerms(delay, session, ephemeral, name)
+    assert terms_of(check_note(long.note))._replace(name=name) == long
+
+
+@given(st.text(max_size=250))
+def test_a_note_of_someone_else_has_no_terms_that_hurt(note: str) -> None:
+    assert 0 <= terms_of(note).delay <= 30
+
+
+@given(st.text(max_size=60))
+def test_any_path_is_found_or_refused(path: str) -> None:
+    found = tried(lambda: RouteTable(ROUTES).find("GET", f"/{path}"))
+    known = ("not_found", "method_not_allowed", "invalid_path")
+    assert found.code in known if isinstance(found, Refusal) else found[0] in ROUTES
+
+
+def test_every_error_of_a_board_has_a_code() -> None:
+    from dibs.model import errors
+
+    kinds = [errors.DibsError]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    for kind in kinds[1:]:
+        if kind is not errors.Stop and kind is not errors.Refused:
+            assert code_of(kind.__new__(kind)) != "internal", kind
+
+
+def test_results_come_in_the_order_of_the_calls_and_one_that_fails_stops_no_other() -> None:
+    async def main() -> list[object]:
+        thread = StorageThread("test")
+        seen: list[object] = []
+
+        def fail() -> None:
+            raise ValueError("x")
+
+        async def run(number: int) -> None:
+            try:
+                seen.append(await thread.run(fail if number % 7 == 3 else lambda: number))
+            except ValueError:
+                seen.append("failed")
+
+        await asyncio.gather(*(run(n) for n in range(100)))
+        assert thread.stop(10)
+        return seen
+
+    found = asyncio.run(main())
+    assert found == ["failed" if n % 7 == 3 else n for n in range(100)]
+
+
+def test_the_loop_goes_on_while_the_storage_hangs() -> None:
+    async def main() -> bool:
+        thread, over = StorageThread("test"), threading.Event()
+        hung = asyncio.ensure_future(thread.run(over.wait))
+        await asyncio.sleep(0.05)
+        assert not hung.done()
+        assert not thread.stop(0.05)
+        over.set()
+        return await hung
+
+    assert asyncio.run(main())
+
+
+def test_kept_answers_are_bounded_and_what_is_being_done_is_not_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(request_keys, "KEPT", 5)
+
+    async def main() -> None:
+        keys = RequestKeys()
+        waits = keys.begin("t", "waits", b"1")
+        for n in range(20):
+            keys.find("t", f"k{n}", b"1")
+            keys.begin("t", f"k{n}", b"1").set_result((200, b"x"))
+        assert keys.find("t", "k0", b"1") is None
+        assert keys.find("t", "waits", b"1") is waits
+        with pytest.raises(Refusal, match="X-Request-Key"):
+            keys.find("t", "waits", b"2")
+        keys.drop("t", "waits")
+        with pytest.raises(Refusal, match="again"):
+            await waits
+        assert keys.find("t", "waits", b"1") is None
+
+    asyncio.run(main())
+
+
+def test_a_stream_that_lags_takes_no_more_until_its_next_snapshot() -> None:
+    async def main() -> None:
+        stream = Stream("", lambda event: True)
+        stream.snapshot(b"first")
+        assert await stream.take() == b"first"
+        for _ in range(20):
+            stream.put(b"x" * (PENDING // 10))
+        assert stream.lagging
+        assert await stream.take() == b""
+        stream.snapshot(b"again")
+        stream.put(b"more")
+        assert await stream.take() == b"againmore"
+
+    asyncio.run(main())
