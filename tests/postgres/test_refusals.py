@@ -246,6 +246,34 @@ def test_no_screen_and_no_remembered_view_has_the_password(
         assert not path.is_file() or hidden(path.read_text("utf-8", "replace")), path
 
 
+def test_the_pointer_of_a_repository_has_no_password(secret_board: Site, tmp_path: Path) -> None:
+    for part in ("objects", "refs"):
+        (tmp_path / ".git" / part).mkdir(parents=True)
+    (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    env = {key: os.environ[key] for key in os.environ if not key.startswith("DIBS_")}
+    env |= {"PYTHONPATH": str(CORE)}
+
+    def dibs_here(*argv: str, code: int = 0, password: str = "") -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "dibs", *argv],
+            env=env | ({"PGPASSWORD": password} if password else {}),
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
+        assert done.returncode == code, done
+        assert hidden(done.stdout + done.stderr)
+        return done.stderr
+
+    assert "give that in PGPASSWORD" in dibs_here("init", secret_board.where)
+    assert hidden((tmp_path / ".git" / "dibs.toml").read_text())
+    dibs_here("init", secret_board.where)
+    dibs_here("ls", password=SECRET)
+    assert "the server refused the password" in dibs_here("ls", code=1)
+    assert "uses the board" in dibs_here("init", f"{secret_board.where}x", code=3)
+
+
 def secret_board_add(site: Site) -> None:
     """One task, whichever test comes first."""
     board = dibs.open(site.where)

@@ -352,9 +352,7 @@ def take(
     if not name:
         return None
     taken = names.read(name)
-    if (
-        taken is None or not taken.claim
-    ):  # a row outside the limits, in a board that was not upgraded: pass over it
+    if taken is None or not taken.claim:  # a row outside the limits, where no upgrade was since
         return take(session, None, terms, verb) if task is None else None
     return _held(session, taken, record, start)
 

@@ -73,7 +73,8 @@ CREATE OR REPLACE FUNCTION dibs.is_task(
     AND p_answer BETWEEN 0 AND 999999999 AND (p_answer = 0 OR p_question > 0)
     AND p_not_before BETWEEN 0 AND 99999999999 AND (p_not_before > 0) = (p_state = 'later')
     AND CASE
-      WHEN p_name IS NULL THEN p_state IN ('past', 'gone') AND (dibs.is_id(p_eid) OR p_eid = '' AND p_state = 'gone')
+      WHEN p_name IS NULL
+        THEN p_state IN ('past', 'gone') AND dibs.is_id(p_eid) OR p_state = 'gone' AND p_eid = ''
       WHEN NOT dibs.is_id(p_eid) THEN false
       WHEN p_claim <> '' AND NOT dibs.is_claim(p_claim) THEN false
       WHEN p_state = 'free' AND p_name COLLATE "C" !~ '^[.]dibs/free/[0-9a-f]{3}/' THEN false

@@ -24,7 +24,7 @@ from dibs.model.errors import (
 )
 from dibs.model.sample import SECOND, Sample
 from dibs.model.settings import Settings, load
-from dibs.postgres.addresses import hidden, names_database, shown
+from dibs.postgres.addresses import check_address, hidden, shown
 from dibs.postgres.libpq import Connection, Row, ServerError
 
 if TYPE_CHECKING:
@@ -248,10 +248,7 @@ _STANDBY = "25006"
 
 def connected(where: str, *, read_only: bool = False) -> Connection:
     """A new connection; an error on one line says what is wrong and what to do."""
-    if not names_database(where):
-        raise BadName(
-            f"{shown(where)} names no database: give it as postgresql://USER@HOST/DATABASE"
-        )
+    check_address(where)
     options = {**_DEFAULTS, "dbname": where}  # what the address itself says counts more
     if not read_only and "," in where.partition("?")[0]:
         options = {"target_session_attrs": "read-write", **options}
