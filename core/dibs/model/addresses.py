@@ -10,6 +10,7 @@ import re
 from typing import NamedTuple
 
 _match_address = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)(.*)", re.DOTALL).fullmatch
+_control = re.compile(r"[\x00-\x1f\x7f]")
 _SECRETS = ("password", "sslpassword", "oauth_client_secret")
 _OPTIONS = frozenset(
     (
@@ -125,7 +126,8 @@ def without_password(where: str) -> str:
     if parts is None:
         return where
     query = "&".join(each for each in parts.options if not _is_secret(each))
-    return f"{parts.scheme}{parts.user}{parts.rest}{f'?{query}' if query else ''}"
+    found = f"{parts.scheme}{parts.user}{parts.rest}{f'?{query}' if query else ''}"
+    return found if found.isprintable() else _control.sub(lambda m: f"%{ord(m[0]):02X}", found)
 
 
 def passwords(where: str) -> list[str]:

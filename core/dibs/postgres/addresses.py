@@ -17,7 +17,11 @@ def location_of(where: str) -> Location:
 def check_address(where: str) -> None:
     """Refuse an address that the server's library would misread, or that names no database."""
     parts = split(where)
-    if parts is None or parts.doubtful:
+    try:
+        where.encode()
+    except UnicodeEncodeError:
+        parts = None
+    if parts is None or parts.doubtful or "\0" in where:
         raise BadName(
             f"{shown(where)}: this address cannot be read: a port is a number, and a password has "
             "its `@`, `/`, `?`, `&` and `%` as %40, %2F, %3F, %26 and %25, or is in PGPASSWORD "
@@ -32,7 +36,10 @@ def check_address(where: str) -> None:
 
 def hidden(text: str, where: str) -> str:
     """A message of the server on one line, without the passwords of the location."""
-    line = next((line for line in text.splitlines() if line.strip()), text).strip()
+    lines = [line for line in text.splitlines() if line.strip()] or [text]
+    line = lines.pop(0).strip()
+    while lines and line.count('"') % 2:  # a name with a line break
+        line += f"\n{lines.pop(0)}"
     for secret in passwords(where):
         line = line.replace(secret, "***")
     return line

@@ -76,7 +76,7 @@ def check(session: Session) -> list[Finding]:
         found += _check_limits(session)
     for kind, what, sql in _CHECKS:
         found += [
-            Finding(kind, name, f"{what}: {_BY_HAND}") for (name,) in session.rows(sql) if name
+            Finding(kind, name, f"{what}: {_BY_HAND}") for (name,) in session.scan(sql) if name
         ]
     return found
 
@@ -84,9 +84,9 @@ def check(session: Session) -> list[Finding]:
 def _check_functions(session: Session) -> Iterator[Finding]:
     """The functions that are not those of this dibs."""
     shipped = text("postgres/functions.sql")
-    if session.rows("SELECT FROM dibs.meta WHERE key = 'roles'"):
+    if session.scan("SELECT FROM dibs.meta WHERE key = 'roles'"):
         shipped += text("postgres/roles.sql")
-    rows = session.rows(
+    rows = session.scan(
         "SELECT proname, prosrc FROM pg_proc WHERE pronamespace = 'dibs'::regnamespace"
     )
     for name, source in _functions.findall(shipped):
@@ -98,19 +98,19 @@ def _check_functions(session: Session) -> Iterator[Finding]:
 
 def _check_limits(session: Session) -> Iterator[Finding]:
     """The rows that the limits of their tables would refuse now, and limits that are missing."""
-    guarded = session.rows(
+    guarded = session.scan(
         "SELECT relname FROM pg_constraint c JOIN pg_class r ON r.oid = c.conrelid "
         "WHERE c.connamespace = 'dibs'::regnamespace AND contype = 'c' AND conname = 'limits'"
     )
     for table, condition in _limits.findall(text("postgres/functions.sql")):
         if (table,) not in guarded:
             yield Finding("limits", f"dibs.{table}", f"its limits are missing: {_PUT_BACK}")
-        rows = session.rows(
+        rows = session.scan(
             f"SELECT left({_KEYS[table]}, {_SHOWN}) FROM dibs.{table} WHERE NOT ({condition})"
         )
         for (key,) in rows:
             what = f"a row of dibs.{table} outside the limits, which workers pass over"
             yield Finding("limits", key or "(empty)", f"{what}: {_BY_HAND}")
-    for (name,) in session.rows("SELECT name FROM dibs.task WHERE state = 'free'"):
+    for (name,) in session.scan("SELECT name FROM dibs.task WHERE state = 'free'"):
         if names.read_any(name) is None and names.right_free(name) is not None:
             yield Finding("limits", name, f"a free lock in the folder of another: {_BY_HAND}")

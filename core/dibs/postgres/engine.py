@@ -157,6 +157,12 @@ class PostgresEngine:
         """Make the roles of a reader, a worker and an operator."""
         return schema.make_roles(where)
 
+    def identity(self, where: str) -> str:
+        """The cluster and the database, whatever host or standby leads to it."""
+        from dibs.postgres.copying import identity
+
+        return identity(where)
+
     def reader(self, where: str) -> PostgresReader:
         """Reads the complete board in a database, to copy it."""
         from dibs.postgres.copying import PostgresReader

@@ -469,7 +469,7 @@ CREATE OR REPLACE FUNCTION dibs.write(
 DECLARE
   v_n bigint;
 BEGIN
-  IF (dibs.is_text(p_verb, 64) AND dibs.is_text(p_src, 262144) AND dibs.is_text(p_dst, 262144)
+  IF (dibs.is_text(p_verb, 262144) AND dibs.is_text(p_src, 262144) AND dibs.is_text(p_dst, 262144)
       AND dibs.is_text(p_by, 262144) AND dibs.is_text(p_reason, 262144)
       AND dibs.is_text(p_act, 60)) IS NOT TRUE THEN
     PERFORM dibs.refuse('a line of the log');
