@@ -40,6 +40,8 @@ class Beats(threading.Thread):
         self.beats = 0
         self.error: DibsError | None = None
         """Why the work must stop; None while the claim is kept."""
+        self.waits_since = 0
+        """When the heartbeat that is under way began, on the boot-time clock; 0 between two."""
         self.quiet = threading.Lock()
         """Held during a heartbeat: whoever ends the claim holds it, so that none comes after."""
         self._claim = claim
@@ -108,7 +110,10 @@ class Beats(threading.Thread):
 
     def _beat(self) -> None:
         stop = self._claim.deadline - int(self._claim.ttl / 10 * SECOND)
+        self.waits_since = boottime()
+        self._wake()  # so that a heartbeat that takes long is noticed
         self._claim.beat()
+        self.waits_since = 0
         if boottime() >= stop:
             raise Uncertain(f"{self._claim.name}: its lease was renewed too late; stop")
 

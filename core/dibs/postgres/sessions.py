@@ -167,7 +167,7 @@ class Session:
             given = [sent if param is AGAIN else param for param in params]
             try:
                 with self._lock:
-                    conn = self._connection()
+                    conn = self._connection(min(CONNECT, self._silence(until)))
                     sent = True
                     return conn.execute(sql, given, silence or self._silence(until))
             except Unreachable as error:
@@ -213,12 +213,12 @@ class Session:
         doubt.again = True
         return doubt
 
-    def _connection(self) -> Connection:
+    def _connection(self, seconds: float = CONNECT) -> Connection:
         """The open connection, or a new one; a forked child has its own."""
         if self._conn is not None and self._conn.usable:
             return self._conn
         boot = self.boottime()
-        conn = connected(self.where, read_only=self.read_only)
+        conn = connected(self.where, read_only=self.read_only, seconds=seconds)
         try:
             found = self._looked(conn)
         except BaseException:
@@ -310,14 +310,14 @@ _UNREADABLE = ("invalid ", "could not match ")
 """How the library begins what it says of an option; of the address itself `flaw` knows."""
 
 
-def connected(where: str, *, read_only: bool = False) -> Connection:
+def connected(where: str, *, read_only: bool = False, seconds: float = CONNECT) -> Connection:
     """A new connection; an error on one line says what is wrong and what to do."""
     check_address(where)
     options = {**_DEFAULTS, "dbname": where}  # what the address itself says counts more
     if not read_only and "," in where.partition("?")[0]:
         options = {"target_session_attrs": "read-write", **options}
     try:
-        return Connection(options, CONNECT)
+        return Connection(options, seconds)
     except ServerError as error:
         raise refused(error, where) from None
 
