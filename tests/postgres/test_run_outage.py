@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import dibs
+from dibs.model.sample import SECOND
+from dibs.postgres.engine import PostgresBoard
 from tests.contract.command import Command
 from tests.filesystems.remote import await_
 from tests.patience import PATIENCE
@@ -78,3 +82,19 @@ def test_an_outage_beyond_the_lease_is_uncertain(site: Site, proxy: Proxy, tmp_p
         "uncertain",
     ], said
     assert [task.state for task in site.board.find("a")] == ["claimed"]
+
+
+def test_a_body_that_has_ended_is_committed_until_its_lease_is_over(
+    site: Site, proxy: Proxy
+) -> None:
+    site.board.add("a")
+    board = dibs.open(proxy.url(site.database))
+    assert isinstance(board, PostgresBoard)
+    board._session.patience = SECOND
+    back = threading.Timer(0.95 * TTL, proxy.listen)
+    with board.working("a", ttl=TTL) as claim:
+        back.start()
+        proxy.refuse()
+    back.join()
+    assert claim.outcome == "done"
+    assert [task.state for task in site.board.find("a")] == ["done"]
