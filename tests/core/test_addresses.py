@@ -13,10 +13,19 @@ from dibs.model.addresses import passwords, split, without_password
 SECRETS = st.text("XYZ:/@?#%&=[],;", min_size=1, max_size=12)
 """The capitals are in no other part of an address here."""
 AFTER = st.sampled_from(("", "?sslmode=disable", "?user=a@b&sslmode=disable"))
-FRONT = ("postgresql://ada:{0}@db.example/tasks", "postgres://ada:{0}@one:5432,two:5433/tasks")
-FRONT += ("postgresql://:{0}@/tasks", "postgresql://ada:{0}@[::1]:5432/tasks")
-OPTION = ("password={0}", "passw%6Frd={0}", "sslmode=disable&password={0}", "PASSWORD={0}")
-OPTION += ("sslpassword={0}&sslmode=disable",)
+FRONT = (
+    "postgresql://ada:{0}@db.example/tasks",
+    "postgres://ada:{0}@one:5432,two:5433/tasks",
+    "postgresql://:{0}@/tasks",
+    "postgresql://ada:{0}@[::1]:5432/tasks",
+)
+OPTION = (
+    "password={0}",
+    "passw%6Frd={0}",
+    "sslmode=disable&password={0}",
+    "PASSWORD={0}",
+    "sslpassword={0}&sslmode=disable",
+)
 
 
 def shows_nothing(address: str) -> None:
