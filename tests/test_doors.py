@@ -99,7 +99,7 @@ def known(span: str) -> bool:
     """Whether what is named exists."""
     if span in FOREIGN or there(span) or span in defined():
         return True
-    if re.match(r"(make|dibs|pytest|\.venv/bin/\w+) ", span):
+    if re.match(r"(make|dibs|pytest|python -m|\.venv/bin/\w+) ", span):
         return not wrong(span)
     owner, _, part = span.partition(".")
     if part in defined().get(owner, ()):
