@@ -218,9 +218,8 @@ class Supervisor:
         why = next((job.outage for job in self._jobs if job.outage), "")
         if why and not self._outage:
             self._outage = True
-            self._events.report(
-                "unreachable", reason=f"{why}: trying again until the lease is over"
-            )
+            why = f"{why}: trying again until the lease is over"
+            self._events.report("unreachable", reason=why)
         elif self._outage and self._jobs and not why:
             self._reached()
 
