@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dibs.model import names
 from dibs.model.errors import DibsError, Lost, Stop, StorageError, Uncertain, Unclaimable
 from dibs.model.lazy import LazyModule
-from dibs.model.records import TTL_MAX, TTL_MIN, Record, decode, encode
+from dibs.model.records import TTL_MAX, Record, decode, encode
 from dibs.model.sample import SECOND
 from dibs.model.settings import check_ttl
 from dibs.model.task import ASKED, DONE, HELD, Task
@@ -51,7 +51,7 @@ else:
 
 MARGIN = 0.8
 """The part of a ttl after which an owner that could not beat must have stopped."""
-TTL = f"least(greatest(c.ttl, {TTL_MIN}), {TTL_MAX})"
+TTL = f"least(greatest(c.ttl, 0), {TTL_MAX})"
 """The ttl of a claim in SQL. A row from before the limits may have any number, even NaN, and every
 worker looks at it."""
 _LOOKS = 5

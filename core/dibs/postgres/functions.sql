@@ -650,7 +650,7 @@ ALTER TABLE dibs.payload DROP CONSTRAINT IF EXISTS limits, ADD CONSTRAINT limits
   dibs.is_id(eid) AND octet_length(data) <= 268435456
 ) NOT VALID;
 ALTER TABLE dibs.claim DROP CONSTRAINT IF EXISTS limits, ADD CONSTRAINT limits CHECK (
-  dibs.is_id(eid) AND ttl >= 1 AND ttl <= 86400 AND beat >= 0 AND since >= 0 AND noted >= 0
+  dibs.is_id(eid) AND dibs.is_ttl(ttl) AND beat >= 0 AND since >= 0 AND noted >= 0
     AND octet_length(record) <= 16384 AND octet_length(name) <= 255 AND octet_length(note) <= 2400
     AND dibs.is_text(name || note, 2655)
 ) NOT VALID;
