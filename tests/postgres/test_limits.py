@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+import psycopg
 import pytest
 
 import dibs
@@ -10,6 +14,7 @@ from dibs.model import names
 from dibs.postgres.libpq import ServerError
 from dibs.postgres.sessions import connected
 from tests.contract.command import Command
+from tests.patience import PATIENCE
 from tests.postgres.boards import Site
 
 REFUSED = ("22023", "23514", "42501")
@@ -254,3 +259,35 @@ def test_a_check_names_a_free_lock_in_the_folder_of_another(site: Site) -> None:
         "'000' END || '/door.f1' WHERE eid = 'door'"
     )
     assert [each.kind for each in site.board.check()] == ["limits"]
+
+
+def test_an_upgrade_under_load_stops_no_worker(site: Site) -> None:
+    board = site.board
+    for number in range(150):
+        board.add(f"task-{number}")
+
+    def work(owner: str) -> int:
+        own, count = site.board, 0
+        while (claim := own.claim(owner=owner)) is not None:
+            claim.beat()
+            claim.done()
+            count += 1
+        return count
+
+    with ThreadPoolExecutor(3) as pool:
+        working = [pool.submit(work, f"w{number}") for number in range(3)]
+        upgrades = 0
+        while not all(each.done() for each in working) or not upgrades:
+            with suppress(dibs.StorageError):  # a deadlock, of which it is the one that gives way
+                assert not upgrade(site.where)
+            upgrades += 1
+        assert sum(each.result(PATIENCE) for each in working) == 150
+    assert site.contradictions() == []
+
+
+def test_an_upgrade_that_would_make_the_workers_wait_gives_way(site: Site) -> None:
+    with psycopg.connect(site.where) as other:
+        other.execute("SELECT count(*) FROM dibs.task")
+        with pytest.raises(dibs.StorageError, match="end the long transactions"):
+            upgrade(site.where)
+    assert not upgrade(site.where)

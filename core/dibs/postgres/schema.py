@@ -22,6 +22,8 @@ from dibs.shipped import text
 
 _LOCK = 7305800
 """The advisory lock of everyone who makes or migrates the tables of this database."""
+_IMPATIENT = "SET LOCAL lock_timeout = '3s'"
+"""Who waits for a table of the board makes every worker wait that comes after."""
 _SHAPE = """
 SELECT pg_get_functiondef(oid), proacl::text FROM pg_proc
   WHERE pronamespace = 'dibs'::regnamespace AND prokind = 'f'
@@ -88,6 +90,7 @@ def upgrade(where: str) -> bool:
         if found.isdigit() and int(found) > FORMAT:
             check_format(found, shown(where))
         before = conn.execute(_SHAPE)
+        conn.execute(_IMPATIENT)
         conn.script(text("postgres/functions.sql"))
         if conn.execute("SELECT FROM dibs.meta WHERE key = 'roles'"):
             _make_roles(conn)  # a function that is replaced loses the rights of its owner

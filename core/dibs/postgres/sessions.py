@@ -263,6 +263,8 @@ _CUT = ("08", "57")
 _STANDBY = "25006"
 """The server takes no changes."""
 _CANCELED = "57014"
+_BLOCKED = ("55P03", "40P01")
+"""Another transaction has a table, or both wait for each other."""
 _MISSING = ("3F000", "42P01", "42883")
 """A schema, a table or a function is not there."""
 _FULL = "raise its max_connections, or connect through PgBouncer"
@@ -301,6 +303,8 @@ def refusal(error: ServerError, where: str) -> StorageError:
         return NotABoard(f"{text}: `dibs upgrade` brings the board up to date")
     if state == _CANCELED:
         return StorageError(f"{text}: raise the statement_timeout of this role, or try again")
+    if state in _BLOCKED:
+        return StorageError(f"{text}: try again, or end the long transactions of this database")
     if state[:2] == "53":
         return StorageError(f"{text}: make room on the server, then try again")
     return StorageError(text)
