@@ -87,4 +87,7 @@ def _compared(
     label, what = board.location.label, "; ".join(differences)
     if written:
         raise Refused(f"{label} changed while it was copied, so nothing was: {what}: copy again")
-    raise Refused(f"{target} is another board: {what}: give a place that has no board")
+    raise Refused(
+        f"{target} is another board already: {what}: give a place that has none (a copy needs no "
+        "`init`)"
+    )

@@ -277,6 +277,8 @@ def _shared(where: str, common: str, top: str) -> Appointment:
     if without_password(where) != where:
         hint += ", without the password: give that in PGPASSWORD or in ~/.pgpass"
     inside = new and not match_scheme(where) and os.path.commonpath((where, top)) == top != where
+    if new and not inside and where != top:
+        hint += "; remove that file if it should use another one"
     if inside and os.path.commonpath((where, common)) != common:
         line = f"/{os.path.relpath(where, top)}/"
         hint += f"; add {line} to .gitignore, or git takes its tasks for files of the project"
@@ -294,4 +296,5 @@ def _belongs(found: FoundBoard, top: str, common: str) -> bool:
 def _away(where: str) -> str:
     """How to use a board that is elsewhere, where there is no repository to have a pointer."""
     command = shlex.join(["dibs", "-d", without_password(where)])
-    return f"no git repository is here to name it: use `{command} VERB` or $DIBS_BOARD, or go there"
+    inside = "" if match_scheme(where) else ", or work inside it"
+    return f"the board is made: name it with `{command} VERB` or $DIBS_BOARD{inside}"

@@ -23,9 +23,7 @@ from tests.core.tools import Place
 from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
-README, CLI, AGENTS = (
-    (ROOT / name).read_text() for name in ("README.md", "core/CLI.md", "core/dibs/AGENTS.md")
-)
+CLI, AGENTS = ((ROOT / name).read_text() for name in ("core/CLI.md", "core/dibs/AGENTS.md"))
 COMMON = {"--help", "--board", "--dir", "--json"}
 AGENTS_WORDS = 1200
 
@@ -124,22 +122,6 @@ def run(env: dict[str, str], script: str) -> str:
     )
     assert done.returncode == 0, (script, done.stdout, done.stderr)
     return done.stdout
-
-
-def test_the_examples_of_the_readme_run_unchanged(env: dict[str, str]) -> None:
-    _, _, tour = README.partition("## The dashboard")
-    examples = [text for text in fences(tour, "sh") if ".venv" not in text]
-    assert len(examples) >= 4
-    work = Path(env["HOME"]) / "work"
-    for language, blocks in (("sh", examples), ("python", fences(tour, "python"))):
-        assert blocks
-        for block in blocks:
-            if language == "python":
-                (work / "worker.py").write_text(block)
-                assert "available" in run(env, f"{sys.executable} -W error worker.py")
-            else:
-                run(env, block)
-    assert (work / "tasks").is_dir()
 
 
 def test_the_examples_of_the_command_line_page_run_unchanged(env: dict[str, str]) -> None:

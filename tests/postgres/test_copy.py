@@ -232,7 +232,7 @@ def test_shell_claims_count_as_held_and_shell_names_are_copied(places: Places) -
     with pytest.raises(dibs.Refused, match="is held"):
         copy(folder, place)
     (folder / "busy.claimed-by-web").unlink()
-    assert copy(folder, place).omitted == ("1 files that are no tasks",)
+    assert copy(folder, place).omitted == ("1 file that is no task: stranger",)
     other = dibs.open(place)
     (task,) = other.find("report.v2")
     assert other.payload(task) == b"from a shell"

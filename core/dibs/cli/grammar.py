@@ -264,7 +264,8 @@ OPTIONS: dict[str, Add] = {
         metavar="BOARD",
         type=some,
         nargs="?",
-        help="the directory (default: the board that is used here, else the current directory)",
+        help="a directory, or postgresql://USER@HOST/DATABASE (default: the board used here, "
+        "else the current directory)",
     ),
     "source": lambda p: p.add_argument(
         "source",
@@ -276,7 +277,7 @@ OPTIONS: dict[str, Add] = {
         "target",
         metavar="TO",
         type=some,
-        help="where to: a directory or database that has no board",
+        help="where to: a directory or database that has no board; it needs no `init`",
     ),
     "of?": lambda p: p.add_argument(
         "id", metavar="ID", nargs="?", help=f"id of a task or lock, {_DASH} (default: all)"
@@ -644,7 +645,9 @@ OPTIONS: dict[str, Add] = {
         help="minimum time since a task was done, such as 7d (required)",
     ),
     "payload": lambda p: p.add_argument(
-        "--payload", action="store_true", help="print the payload, and nothing else"
+        "--payload",
+        action="store_true",
+        help="print the payload, and nothing else; also of a claim, and on a database",
     ),
     "prometheus": lambda p: p.add_argument(
         "--prometheus", action="store_true", help="print Prometheus metrics"

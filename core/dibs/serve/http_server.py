@@ -41,7 +41,7 @@ from dibs.serve.service import TICK, Service, Wording
 from dibs.serve.streams import Hub, Stream, encoded, send_feed
 from dibs.serve.task_routes import whole
 from dibs.serve.tokens import Principal, hash_of
-from dibs.serve.waiting import Waiting
+from dibs.serve.waiting import WaitingRequests
 
 if TYPE_CHECKING:
     from dibs.model.delta import Delta
@@ -87,7 +87,7 @@ class BoardHttp:
         self.log = Hub()
         self.tail = EventTail(service, self._event)
         self._feeds: set[DeltaFeed] = set()
-        self.waiting = Waiting(service)
+        self.waiting = WaitingRequests(service)
         self.closing = False
         self.starting = 0
         """How many watches of locks begin just now."""
