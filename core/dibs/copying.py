@@ -33,7 +33,8 @@ def copy(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> Copi
     leaves none, so it can be repeated.
     """
     where, there = locate(source), locate(target)
-    if where.where == there.where:
+    ours, theirs = (engine_of(each.where).identity(each.where) for each in (where, there))
+    if where.where == there.where or (ours and ours == theirs):
         raise BadName(f"{where.label} and {there.label} are the same board: give two places")
     board = open(where.where, read_only=True)
     board.require_mounted()

@@ -164,7 +164,7 @@ class PostgresLog:
         )
         found.begins = None if older else inf if oldest is None else oldest / SECOND
         begins = found.begins
-        rows = self._session.rows(_RATES, (first, snapshot, snapshot))
+        rows = self._session.scan(_RATES, (first, snapshot, snapshot))
         for at, verb, src, dst, by, count in rows:
             found.note(verb, at, count)
             if owners:
@@ -176,7 +176,7 @@ class PostgresLog:
 
     def totals(self) -> dict[str, int]:
         found = dict.fromkeys(TOTALS.values(), 0)
-        for verb, count in self._session.rows(
+        for verb, count in self._session.scan(
             "SELECT verb, count(*) FROM dibs.event GROUP BY verb"
         ):
             if verb in TOTALS:
