@@ -34,7 +34,7 @@ GIVEN = {
     "prioritise": ["a.available", "9"], "purge": ["--done", "--older-than", "1h"],
     "release": [CLAIM], "renew": [CLAIM], "requeue": [f"failed/{CLAIM}"],
     "setup": ["claude", "--dry-run"], "run": ["--", "true"], "show": ["a"], "status": ["door"],
-    "verify": [CLAIM],
+    "token": ["ls"], "verify": [CLAIM],
 }  # fmt: skip
 LINES = [
     [verb, *GIVEN.get(verb, [])] for verb in sorted({*VERBS, *ALIASES, "run"} - {"init", "copy"})
