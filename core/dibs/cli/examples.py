@@ -57,7 +57,7 @@ EXAMPLES = {
     ),
     "deliveries": (
         "dibs deliveries",
-        "dibs deliveries send 01763600000123-0a1b2c3d4e5f6071",
+        "dibs deliveries send --all",
         "dibs deliveries rm --all",
     ),
     "status": ("dibs status deploy", "dibs --json status deploy"),

@@ -18,10 +18,10 @@ from __future__ import annotations
 import json
 import os
 import re
-import secrets
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dibs.model.answers import Finding
 from dibs.model.errors import BadName, StorageError, storage_error
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from dibs.model.location import Location
 
 FOLDER = (".dibs", "hooks")
+KIND = "hook"
+"""The kind of the findings about deliveries."""
 WAITING = 10_000
 """So many deliveries of a hook may wait; then its log is read on only when some have gone."""
 FAILED = 1_000
@@ -232,6 +234,11 @@ class Deliveries:
         """How many deliveries have failed."""
         return sum(1 for _ in self._failed())
 
+    def last_reason(self) -> str:
+        """Why the newest of the failed deliveries failed; empty if that is not known."""
+        last = max(self._failed(), key=lambda one: one.place, default=None)
+        return self.reason(last.id) if last is not None else ""
+
     def send_again(self, ident: str) -> bool:
         """Let a failed delivery wait again, with all its tries; False if there is none."""
         found = [one for one in self._failed() if one.id == ident]
@@ -309,7 +316,7 @@ class Deliveries:
     def _replace(self, name: str, data: bytes) -> None:
         """Write a file, or replace it, in one step."""
         folder, _, name = name.rpartition("/")
-        draft = f".{secrets.token_hex(8)}"
+        draft = f".{os.urandom(8).hex()}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         try:
             with self._folder(folder) as fd:
@@ -373,6 +380,29 @@ def _opened(base: str, below: tuple[str, ...], *, create: bool = False) -> Itera
         yield fd
     finally:
         os.close(fd)
+
+
+def findings(location: Location) -> list[Finding]:
+    """One finding for each hook of a directory's board with deliveries that were not received."""
+    if not location.folder:
+        return []
+    place, found = place_of(location, None), []
+    for name in hooks_in(place):
+        one = Deliveries(place, name)
+        failed, state = one.failed_count(), one.state()
+        parts = [f"{failed:,} failed"] if failed else []
+        parts += [f"{state.dropped:,} dropped"] if state.dropped else []
+        parts += [f"log not read in time: {state.missed:,} times"] if state.missed else []
+        if parts:
+            found.append(Finding(KIND, name, _summary(one, ", ".join(parts))))
+    return found
+
+
+def _summary(one: Deliveries, counts: str) -> str:
+    waiting = len(one.queued())
+    reason = one.last_reason()
+    more = f", {waiting:,} waiting" * bool(waiting) + f"; the last: {reason}" * bool(reason)
+    return f"{counts}{more}: `dibs deliveries` lists them"
 
 
 def check_id(ident: str) -> str:
