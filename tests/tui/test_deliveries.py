@@ -45,7 +45,12 @@ def fail(board: dibs.Board, number: int, task: str, reason: str, hook: str = "ci
 async def opened(app: DibsApp, pilot: Pilot[None]) -> None:
     assert app.board_screen is not None
     assert app.board_screen.acts.start("deliveries") is None
-    await until(pilot, lambda: isinstance(app.screen, DeliveriesScreen))
+    await until(pilot, lambda: looked_up(app))
+
+
+def looked_up(app: DibsApp) -> bool:
+    """Whether the dialog is there and knows what failed."""
+    return isinstance(app.screen, DeliveriesScreen) and app.screen.brief is not None
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
@@ -100,7 +105,7 @@ def test_a_hook_that_fails_is_a_problem_and_enter_shows_its_deliveries(board: di
         assert "not sent" in line
         assert ":deliveries" in line
         await pilot.press("g", "enter")
-        await until(pilot, lambda: isinstance(app.screen, DeliveriesScreen))
+        await until(pilot, lambda: looked_up(app))
 
     drive(Path(board.location.where), steps, size=(120, 40))
 
