@@ -56,9 +56,10 @@ def _list(voice: Voice, board: Board, kept: dict[str, Deliveries]) -> int:
         )
         for each in failed:
             when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(each.at))
+            tries = "1 try" if each.tries == 1 else f"{each.tries} tries"
             about = f"{each.verb} {each.task}".rstrip()
             voice.result(
-                f"  {each.id}  {when}  {each.tries} tries  {about}: {each.reason}",
+                f"  {each.id}  {when}  {tries}  {about}: {each.reason}",
                 {
                     "hook": name,
                     "delivery": each.id,

@@ -402,7 +402,7 @@ def _summary(one: Deliveries, counts: str) -> str:
     waiting = len(one.queued())
     reason = one.last_reason()
     more = f", {waiting:,} waiting" * bool(waiting) + f"; the last: {reason}" * bool(reason)
-    return f"{counts}{more}: `dibs deliveries` lists them"
+    return f"{counts}{more}"
 
 
 def check_id(ident: str) -> str:

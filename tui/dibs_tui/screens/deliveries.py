@@ -12,8 +12,10 @@ from dibs_tui.acting.plan import line
 from dibs_tui.model.rows import Row, row
 from dibs_tui.screens.ask import Ask, done
 from dibs_tui.text.ages import clock, counted
-from dibs_tui.text.safe import clean
+from dibs_tui.text.safe import clean, fit
 
+_ABOUT = 28
+"""The cells of the event, so that the reasons are one column."""
 _NOTED = "hook"
 """The verb of the log's line about deliveries that were sent again."""
 
@@ -68,7 +70,7 @@ def _listed(failed: list[Failed]) -> tuple[Row, ...]:
     """A line for each delivery."""
     found = []
     for each in failed:
-        about = clean(f"{each.verb} {each.task}", 60)
+        about = fit(clean(f"{each.verb} {each.task}", 400), _ABOUT, cut="middle")
         reason = f"  {clean(each.reason, 200)}"
         when = (f"{clock(each.at)}  ", "muted")
         hook = (f"{clean(each.hook, 32)}  ", "text")
