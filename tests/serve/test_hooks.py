@@ -206,6 +206,48 @@ def test_a_server_killed_between_sending_and_marking_sends_it_again_with_the_sam
     assert twice[0].headers["X-Dibs-Delivery"] == twice[1].headers["X-Dibs-Delivery"]
 
 
+def test_a_server_killed_before_its_cursor_was_kept_sends_each_event_once(
+    scratch: Path, receiver: HookReceiver
+) -> None:
+    place = scratch / "board"
+    receiver.answer = lambda received: 204 if received.event["id"] == "a" else 500
+    board = with_hook(place, receiver.url, retry=["1d"])
+    with serving(place):
+        started(place)
+        board.add("a")
+        until(lambda: receiver.all and not kept(place).queued())
+        before = (place / ".dibs/hooks/ci/state").read_bytes()
+        for ident in ("b", "c"):
+            board.add(ident)
+        until(lambda: len(receiver.all) == 3)
+    (place / ".dibs/hooks/ci/state").write_bytes(before)
+    receiver.answer = lambda received: 204
+    with serving(place):
+        started(place)
+        board.add("d")
+        until(lambda: "d" in receiver.ids)
+    assert receiver.ids == ["a", "b", "c", "d"]
+    assert len(kept(place).queued()) == 2
+
+
+def test_a_sender_whose_lock_was_taken_stops_and_another_goes_on(
+    scratch: Path, receiver: HookReceiver
+) -> None:
+    place = scratch / "board"
+    board = with_hook(place, receiver.url)
+    with serving(place):
+        started(place)
+        (held,) = board.find(f"{LOCK}ci")
+        board.force_release(held.name, "test")
+        mine = board.acquire(f"{LOCK}ci", owner="me", ttl=600)
+        time.sleep(1)  # the sender notices it within half a second
+        board.add("a")
+        time.sleep(1)  # in which it must not be sent
+        assert not receiver.all
+        mine.release()
+        until(lambda: receiver.all)
+
+
 def test_several_servers_send_each_delivery_once_and_one_goes_on_when_the_sender_is_killed(
     scratch: Path, receiver: HookReceiver
 ) -> None:

@@ -37,7 +37,7 @@ _match_url = re.compile(
 _match_loopback = re.compile(r"localhost|127(?:\.[0-9]{1,3}){3}|\[::1\]").fullmatch
 
 
-class Address(NamedTuple):
+class HookUrl(NamedTuple):
     """The parts of the url of a hook."""
 
     scheme: str
@@ -67,7 +67,7 @@ class Hook(NamedTuple):
     """Seconds before the second try, the third and so on; after the last one it has failed."""
 
     @property
-    def address(self) -> Address:
+    def address(self) -> HookUrl:
         """The parts of its url."""
         return _address(self.url)
 
@@ -131,7 +131,7 @@ def _texts(value: Any) -> tuple[str, ...]:
     return tuple(value) if fits else ()
 
 
-def _address(url: str) -> Address:
+def _address(url: str) -> HookUrl:
     """The parts of a url; an error never shows it, because it may have a password."""
     m = _match_url(url)
     if m is None or int(m[3] or 1) not in range(1, 65_536) or "#" in url:
@@ -141,4 +141,4 @@ def _address(url: str) -> Address:
     if m[1] == "http" and _match_loopback(m[2]) is None:
         raise BadName("url must begin with https://: only localhost may go without TLS")
     port = int(m[3]) if m[3] else 443 if m[1] == "https" else 80
-    return Address(m[1], m[2].strip("[]").lower(), port, m[4] or "/")
+    return HookUrl(m[1], m[2].strip("[]").lower(), port, m[4] or "/")

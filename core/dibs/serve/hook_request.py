@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, cast
 from dibs.model.errors import BadName, short, storage_error
 
 if TYPE_CHECKING:
-    from dibs.model.hooks import Address
+    from dibs.model.hooks import HookUrl
 
     Ip = ipaddress.IPv4Address | ipaddress.IPv6Address
     Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -94,7 +94,7 @@ def signature(secret: bytes, at: int, body: bytes) -> str:
 
 
 def deliver(
-    address: Address, ident: str, body: bytes, secret: bytes, networks: Sequence[Network]
+    address: HookUrl, ident: str, body: bytes, secret: bytes, networks: Sequence[Network]
 ) -> None:
     """Send a delivery once; `NotDelivered` unless it was answered with 2xx in time."""
     until = time.monotonic() + SECONDS
@@ -119,7 +119,7 @@ def deliver(
         raise NotDelivered(f"HTTP {status}")
 
 
-def _request(address: Address, ident: str, body: bytes, secret: bytes) -> bytes:
+def _request(address: HookUrl, ident: str, body: bytes, secret: bytes) -> bytes:
     import dibs
 
     lines = (
@@ -177,7 +177,7 @@ def _left(until: float) -> float:
     return left
 
 
-def _connected(address: Address, networks: Sequence[Network], until: float) -> socket.socket:
+def _connected(address: HookUrl, networks: Sequence[Network], until: float) -> socket.socket:
     """A connection to an allowed address of that name, with TLS if the url says so."""
     try:
         found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
@@ -208,14 +208,14 @@ def _connected(address: Address, networks: Sequence[Network], until: float) -> s
     raise problem
 
 
-def _secured(sock: socket.socket, address: Address, until: float) -> socket.socket:
+def _secured(sock: socket.socket, address: HookUrl, until: float) -> socket.socket:
     context = ssl.create_default_context()
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     sock.settimeout(_left(until))
     return context.wrap_socket(sock, server_hostname=address.host)
 
 
-def why_refused(address: Address, text: str, networks: Sequence[Network]) -> str:
+def why_refused(address: HookUrl, text: str, networks: Sequence[Network]) -> str:
     """Why a hook may not be sent to that address; empty if it may."""
     found: Ip = ipaddress.ip_address(text.partition("%")[0])
     if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:

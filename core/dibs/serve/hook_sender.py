@@ -162,6 +162,7 @@ class _Sender(threading.Thread):
             first = True
             while not self._stopped.is_set():
                 self._renew(claim)
+                claim.verify()  # an operator may have taken the lock
                 self._waiting = self._kept.queued()
                 self._read_log(claim, first=first)
                 first = False
