@@ -9,6 +9,7 @@ import os
 import re
 import ssl
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -17,12 +18,14 @@ from pathlib import Path
 import pytest
 
 import dibs
-from dibs.model.hooks import LOCK
+from dibs.model.hooks import EVENTS, LOCK, MOST, RETRY, Hook
 from dibs.serve.deliveries import FAILED, WAITING, Deliveries, HookPlace, place_of
+from dibs.serve.hook_request import SECONDS
+from dibs.serve.hook_sender import TTL
 from tests.patience import PATIENCE
 from tests.serve.hook_receiver import SECRET, HookReceiver, Received, receiving
 from tests.serve.http_client import until
-from tests.serve.server_process import ServerProcess, run_dibs
+from tests.serve.server_process import ENV, ServerProcess, run_dibs
 from tests.serve.test_safety import resident
 
 PAGE = (Path(__file__).parents[2] / "docs/hooks.md").read_text()
@@ -380,6 +383,39 @@ def test_events_that_the_log_lost_before_they_were_read_are_counted(
         assert "removed from the log unread" in server.log.read_text()
     assert receiver.ids == ["a", "b"]
     assert "log not read in time: 1 times" in run_dibs(place, "deliveries")
+
+
+def test_the_page_has_the_keys_events_and_limits_of_the_code() -> None:
+    assert re.findall(r"^\| `([a-z]+)` \|", PAGE, re.MULTILINE) == list(Hook._fields)
+    (row,) = re.findall(r"^\| `events` \| (.*) \|$", PAGE, re.MULTILINE)
+    assert sorted(re.findall(r"`([a-z-]+)`", row)) == sorted(EVENTS)
+    retry = ", ".join(f'"{text}"' for text in ("10s", "1m", "10m", "50m"))
+    assert f"[{retry}]" in PAGE
+    assert RETRY == (10, 60, 600, 3000)
+    for number, what in ((WAITING, "deliveries of a hook wait"), (FAILED, "deliveries of a hook")):
+        assert f"| {number:,} {what}" in PAGE
+    assert f"has at most {MOST} hooks" in PAGE
+    assert f"within {SECONDS:.0f} seconds" in PAGE
+    assert f"lease of {TTL:.0f} s" in PAGE
+
+
+def test_invalid_hooks_are_refused_by_check_and_serve_in_one_line(scratch: Path) -> None:
+    place = scratch / "board"
+    with_hook(place, "https://bob:hunter2@ci.example.com/\x1b[2J")
+    for words in (["check"], ["serve", "--listen", "127.0.0.1:0"]):
+        line = [sys.executable, "-m", "dibs", "-d", str(place), *words]
+        done = subprocess.run(line, env=ENV, capture_output=True, text=True, timeout=PATIENCE)
+        assert done.returncode == 1
+        assert len(done.stderr.splitlines()) == 1
+        assert "board.toml line 9: hooks: url must be https://" in done.stderr
+        assert "hunter2" not in done.stderr
+        assert "\x1b" not in done.stderr
+
+
+def test_clients_of_the_server_do_not_see_the_urls_of_hooks(scratch: Path) -> None:
+    with_hook(scratch / "board", "http://127.0.0.1:9/a-secret-path")
+    with serving(scratch / "board") as server:
+        assert server.client("r", "reader").get("/v1/board")["settings"]["hooks"] == []
 
 
 def test_failed_deliveries_above_the_limit_make_room_and_are_counted(tmp_path: Path) -> None:
