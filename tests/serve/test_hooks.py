@@ -306,6 +306,8 @@ def test_ten_thousand_events_while_the_receiver_is_down_are_bounded_and_sent_in_
     with receiving() as first:
         port = first.port
     board = with_hook(place, f"http://127.0.0.1:{port}", ["ledger"])
+    settings = place / ".dibs/board.toml"  # without 10,000 flushes to a disk
+    settings.write_text(settings.read_text().replace('"normal"', '"off"'))
     with serving(place) as server:
         started(place)
         before = resident(server.process.pid)
