@@ -17,8 +17,8 @@ from pathlib import Path
 CORE = Path(__file__).parents[1]
 PACKAGE = CORE / "dibs"
 SERVER = PACKAGE / "serve"
-SHARED = ("__init__.py", "tokens.py")
-"""What the file has of the server, which needs a package that must be installed: the tokens."""
+SHARED = ("__init__.py", "deliveries.py", "tokens.py")
+"""What the file has of the server, which needs a package that must be installed: its folders."""
 MOST = 250_000
 """The limit for the file, in bytes."""
 _LEFT_OUT = ("__pycache__", "postgres")

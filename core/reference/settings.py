@@ -59,5 +59,5 @@ def _rows(kind: type, defaults: dict[str, str], refuse: Callable[[str], object])
         try:
             refuse(key)
         except DibsError as error:
-            (wanted,) = re.findall(rf"{key} must be (.*), got ", str(error))
+            (wanted,) = re.findall(rf"{key} must be (.*?)(?:, got |$)", str(error))
         yield f"| `{key}` | `{cell(defaults[key])}` | {inline(wanted)} | {inline(meaning)} |"

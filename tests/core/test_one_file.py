@@ -16,7 +16,7 @@ import pytest
 
 import dibs
 from dibs.cli.grammar import VERBS
-from one_file.__main__ import CORE, MOST, PACKAGE, bare, pyz
+from one_file.__main__ import CORE, MOST, PACKAGE, SHARED, bare, pyz
 from tests.core.test_packaging import VERSION
 from tests.patience import PATIENCE
 
@@ -144,7 +144,7 @@ def test_all_its_modules_can_be_imported_and_each_verb_has_the_help_of_the_packa
         for path in PACKAGE.rglob("*.py")
         if path.parent.name != "postgres"
         and path.name not in ("__main__.py", "server.py", "taking.py", "pipes.py")
-        and (path.parent.name != "serve" or path.name in ("__init__.py", "tokens.py"))
+        and (path.parent.name != "serve" or path.name in SHARED)
     ]
     code = (
         "import importlib, os, sys; sys.path.insert(0, sys.argv[1]); os.environ['COLUMNS'] = '80'\n"
@@ -260,9 +260,13 @@ def test_mcp_names_what_to_install(one_file: Path, board_dir: Path) -> None:
     assert "pip install 'dibs[mcp]'" in done.stderr
 
 
-def test_serve_names_what_to_install_and_token_works(one_file: Path, board_dir: Path) -> None:
+def test_serve_names_what_to_install_and_token_and_deliveries_work(
+    one_file: Path, board_dir: Path
+) -> None:
     done = run(one_file, "-d", board_dir, "serve")
     assert done.returncode == 2
     assert "pip install 'dibs[serve]'" in done.stderr
     made = run(one_file, "-d", board_dir, "token", "add", "ci", "--role", "worker")
     assert made.stdout.startswith("dibs_")
+    listed = run(one_file, "-d", board_dir, "deliveries")
+    assert (listed.returncode, listed.stdout) == (0, "")

@@ -133,6 +133,7 @@ class Slow:
     """A board whose check lasts until the test ends it."""
 
     capabilities = frozenset(dibs.Capability)
+    location = dibs.Location("", "", "")
 
     def __init__(self, error: Exception | None = None) -> None:
         self.asked = 0

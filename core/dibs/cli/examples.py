@@ -55,6 +55,11 @@ EXAMPLES = {
         "dibs token ls",
         "dibs token rm ci",
     ),
+    "deliveries": (
+        "dibs deliveries",
+        "dibs deliveries send --all",
+        "dibs deliveries rm --all",
+    ),
     "status": ("dibs status deploy", "dibs --json status deploy"),
     "ls": ("dibs ls --state stale", "dibs ls owner=web-3 'age>5m'", "dibs ls --mine"),
     "show": ("dibs show report-7", "dibs show report-7 --payload > report-7.json"),

@@ -86,14 +86,20 @@ VERBS = {
     "serve": Verb(
         "serve",
         "serve:serve",
-        "listen cert key proxied clients tokens",
-        "serve the board over HTTP",
+        "listen cert key proxied clients tokens hooks hooknetwork",
+        "serve the board over HTTP, and send its events to its hooks",
     ),
     "token": Verb(
         "serve",
         "token:token",
         "tokenact tokenname role prefix tokens",
         "add, list or remove the tokens that `serve` accepts",
+    ),
+    "deliveries": Verb(
+        "serve",
+        "deliveries:deliveries",
+        "deliveryact deliveryids failedall hooks",
+        "list what could not be sent to a hook, send it again, or remove it",
     ),
     "acquire": Verb(
         "lock",
@@ -692,6 +698,34 @@ OPTIONS: dict[str, Add] = {
         metavar="DIR",
         type=some,
         help="folder with the tokens (default: .dibs/tokens of the board's directory)",
+    ),
+    "hooks": lambda p: p.add_argument(
+        "--hooks",
+        metavar="DIR",
+        type=some,
+        help="folder with the deliveries to hooks (default: .dibs/hooks of the board's directory)",
+    ),
+    "hooknetwork": lambda p: p.add_argument(
+        "--hook-network",
+        metavar="NET",
+        action="append",
+        default=[],
+        type=some,
+        help="addresses that hooks may reach though they are not public, such as 10.0.0.0/8 or "
+        "127.0.0.1; may be repeated (default: none)",
+    ),
+    "deliveryact": lambda p: p.add_argument(
+        "act",
+        choices=("ls", "send", "rm"),
+        nargs="?",
+        default="ls",
+        help="what to do: ls, send (again) or rm (default: ls)",
+    ),
+    "deliveryids": lambda p: p.add_argument(
+        "id", metavar="DELIVERY", nargs="*", help="ids of failed deliveries, as `ls` shows them"
+    ),
+    "failedall": lambda p: p.add_argument(
+        "--all", action="store_true", help="all failed deliveries"
     ),
     "tokenact": lambda p: p.add_argument(
         "act", choices=("add", "ls", "rm"), help="what to do: add, ls or rm"

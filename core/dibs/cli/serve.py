@@ -11,7 +11,9 @@ from dibs.model.errors import BadName, NotInstalled, StorageError
 if TYPE_CHECKING:
     import ssl
 
+    from dibs.board import Board
     from dibs.cli.say import Voice
+    from dibs.serve.hook_sender import HookSenders
 
 _SDK = ("aiohttp", "yarl", "multidict", "aiosignal", "frozenlist", "propcache")
 """What comes with `dibs[serve]`."""
@@ -37,7 +39,9 @@ def serve(voice: Voice, args: argparse.Namespace) -> int:
     from dibs.serve.service import Wording
     from dibs.serve.tokens import Tokens, folder_of
 
-    location = board_of(args).location
+    board = board_of(args)
+    location = board.location
+    senders = _senders(board, args)
     folder = folder_of(location, args.tokens)
     known = Tokens(folder).all()
     if not known:
@@ -52,7 +56,24 @@ def serve(voice: Voice, args: argparse.Namespace) -> int:
         stdout.flush()
 
     wording = Wording(fields, fields_of, prometheus)
-    return serve(location, folder, Address(host, port, tls), args.clients, wording, listening)
+    address = Address(host, port, tls)
+    return serve(location, folder, address, args.clients, wording, listening, senders)
+
+
+def _senders(board: Board, args: argparse.Namespace) -> HookSenders:
+    """What sends to the hooks of the board's settings; refused if one has no secret."""
+    from os import environ
+
+    from dibs.cli.say import complain
+    from dibs.serve import deliveries
+    from dibs.serve.hook_request import networks_of, secret_of
+    from dibs.serve.hook_sender import HookSenders, HookTarget
+
+    hooks = board.settings.hooks
+    networks = networks_of(args.hook_network)
+    targets = [HookTarget(hook, secret_of(hook.name, environ)) for hook in hooks]
+    kept = deliveries.place_of(board.location, args.hooks) if hooks else deliveries.HookPlace("")
+    return HookSenders(board.location.where, kept, targets, networks, complain)
 
 
 def _address(text: str) -> tuple[str, int]:

@@ -46,6 +46,7 @@ from dibs.serve.waiting import WaitingRequests
 if TYPE_CHECKING:
     from dibs.model.delta import Delta
     from dibs.model.location import Location
+    from dibs.serve.hook_sender import HookSenders
 
 _BODY_SECONDS = 10.0
 """How long a client may take to send its body."""
@@ -523,6 +524,7 @@ async def _serve(
     clients: int,
     wording: Wording,
     listening: Callable[[str], object],
+    senders: HookSenders,
 ) -> int:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
@@ -543,11 +545,13 @@ async def _serve(
     found = sockets.sockets[0].getsockname()
     looking = loop.create_task(board.look_after())
     listening(address._replace(host=found[0], port=found[1]).url)
+    senders.begin()
     await stop.wait()
     last = threading.Timer(_LAST, os._exit, (0,))
     last.daemon = True
     last.start()  # whatever hangs or takes long: what was acknowledged is on the board
     looking.cancel()
+    senders.stop()
     sockets.close()
     board.close()
     server.pre_shutdown()
@@ -555,6 +559,7 @@ async def _serve(
         async with asyncio.timeout(2 * _GRACE):
             await server.shutdown(_GRACE)
     service.end(_GRACE)
+    await loop.run_in_executor(None, senders.end, _GRACE / 2)
     return 0
 
 
@@ -571,6 +576,7 @@ def serve(
     clients: int,
     wording: Wording,
     listening: Callable[[str], object],
+    senders: HookSenders,
 ) -> int:
     """Serve a board until SIGTERM; `listening` receives the address."""
-    return asyncio.run(_serve(location, tokens, address, clients, wording, listening))
+    return asyncio.run(_serve(location, tokens, address, clients, wording, listening, senders))

@@ -90,6 +90,8 @@ def _line(model: BoardModel, problem: Problem) -> ProblemLine:
             return ProblemLine(problem, False, "waiting", waited, reason, "raise", "raise")
         case 9:
             return ProblemLine(problem, False, word, _broken_for(model, problem), reason, *plain)
+        case 10:
+            return ProblemLine(problem, False, word, None, reason, "deliveries", ":deliveries")
     command = plain if not folds else ("force-release", "release")
     return ProblemLine(problem, folds, word, None, reason, *command)
 

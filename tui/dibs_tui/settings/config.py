@@ -20,7 +20,7 @@ NOTIFY = ("off", "osc9", "osc777")
 RIGHTS = (
     *("force_release", "requeue", "park", "answer", "prioritize", "undo", "pause"),
     *("purge", "forget"),
-    "reap",
+    *("reap", "deliveries"),
 )
 """The acts that the `[rights]` of the configuration can lock, each separately."""
 _FORMER_RIGHTS = {"prioritise": "prioritize"}
