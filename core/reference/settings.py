@@ -38,7 +38,7 @@ rules](../../core/CLI.md#the-board-if-none-is-named)).
 
 def settings() -> str:
     """The page: the keys of the board, of the dashboard, and of the pointer."""
-    board = {key: str(value) for key, value in Settings()._asdict().items()}
+    board = {key: str(value) for key, value in Settings()._asdict().items()} | {"hooks": "[]"}
     board |= dict(re.findall(r"^(\w+) = (.*)$", DEFAULT_TOML.decode(), re.MULTILINE))
     shown = {key: value for key, value, _ in described(Config(), dict.fromkeys(Config._fields, ""))}
     lines = [_MADE, "", "# Settings", "", "## The board: board.toml", "", *_BOARD.splitlines(), ""]
