@@ -146,8 +146,18 @@ def code_of(error: DibsError) -> str:
 
 def problem_of(error: DibsError, fields: Callable[[DibsError], Mapping[str, object]]) -> Refusal:
     """An error of the board as a refusal; `fields` are its details."""
+    from dibs.serve.values import plain, task_fields
+
     code = code_of(error)
     details = {k: v for k, v in fields(error).items() if k not in ("status", "error")}
+    if isinstance(error, Held):
+        details["name"] = error.task.name
+    elif isinstance(error, Changed | Lost | StorageError) and error.name:
+        details["name"] = error.name
+    if isinstance(error, Changed | Lost):
+        details["now"] = [task_fields(task) for task in error.now]
+    if isinstance(error, Paused):
+        details["pause"] = plain(error.pause)
     retry: int | None = None
     if isinstance(error, Held):
         retry = round(error.retry * 1000)
