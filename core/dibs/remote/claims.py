@@ -55,6 +55,8 @@ class RemoteClaim:
         self.deadline = deadline
         """On the boot-time clock, in nanoseconds; 0 if only the server knows it."""
         self._over = False
+        self._late: set[str] = set()
+        """The verbs that were refused: the log has a line of each, and needs no other."""
 
     def __repr__(self) -> str:
         return f"<claim {self.name}>"
@@ -199,11 +201,14 @@ class RemoteClaim:
         return self._session.task(found)
 
     def _post(self, verb: str, until: int = 0, done: Any = None, **fields: object) -> Found:
+        if verb in self._late and not reading.is_there(self._session, self.task):
+            raise self._lost()
         path = f"/v1/claims/{quoted(self.task.name)}/{verb}"
         what = f"{self.name}: {'the heartbeat' if verb == 'beat' else verb}"
         try:
             return self._session.change(path, what, until=until, done=done, **fields)
         except Lost as error:
+            self._late.add(verb)
             if self._over:
                 raise refusals.lost(self.task, error.now, over=True) from None
             raise
@@ -225,13 +230,12 @@ class RemoteClaim:
         """The error for missing the deadline: the claim is lost, or that is unknown."""
         try:
             if not reading.is_there(self._session, self.task):
-                self._post(verb)  # refused, and the log shows that it came too late
+                self._post(verb)  # it is refused, and the log shows that it came too late
         except Stop as error:
             return error
         except StorageError as error:
             return self._unknown(error)
         return Uncertain(f"{self.name}: {why}")
-
 
 
 def reason_of(text: str) -> str | None:

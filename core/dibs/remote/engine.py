@@ -1,9 +1,10 @@
-"""The engine for boards that a server offers, with all verbs, and the entry points that open one."""
+"""The engine for boards that a server offers: all verbs, and the entry points that open one."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from dibs.blocks import Blocks
@@ -19,9 +20,8 @@ from dibs.remote.sessions import Session, quoted
 
 if TYPE_CHECKING:
     from dibs import waiting as waits
-    from dibs.model import delays, events, lists, outputs, pauses, pausing, refusals, slots
+    from dibs.model import delays, events, lists, outputs, pauses, pausing, refusals, slots, undoing
     from dibs.model import questions as asking
-    from dibs.model import undoing
     from dibs.model.answers import Finding, LockStatus, Reaped, Resolved
     from dibs.model.capabilities import Capability
     from dibs.model.delta import Delta
@@ -97,8 +97,10 @@ class RemoteEngine:
     open = staticmethod(open_served)
 
     def initialize(self, where: str, *, unmounted: bool) -> tuple[RemoteBoard, str]:
-        """Refused: the server's own board is made where it is."""
-        _there(where, "init")
+        """Open the server's board, which is made where it is."""
+        board = open_served(where)
+        board.capabilities  # noqa: B018 - the first request, which fails without a server
+        return board, ""
 
     def watch(
         self,
@@ -134,7 +136,9 @@ class RemoteEngine:
 
 
 def _there(where: str, verb: str) -> NoReturn:
-    raise BadName(f"{where}: {verb} does not work over HTTP: run it where the board of the server is")
+    raise BadName(
+        f"{where}: {verb} does not work over HTTP: run it where the board of the server is"
+    )
 
 
 class RemoteBoard(Blocks):
@@ -155,7 +159,8 @@ class RemoteBoard(Blocks):
         from dibs.model.capabilities import Capability
 
         given = self._session.value(list[str], self._session.about, "capabilities")
-        return frozenset(each for each in Capability if each in given) - {Capability.PROBE}
+        passed_on = Capability.CHECK, Capability.SHELL_CLAIMS
+        return frozenset(each for each in passed_on if each in given)
 
     @property
     def settings(self) -> Settings:
@@ -209,8 +214,8 @@ class RemoteBoard(Blocks):
         """After a lost answer, what has the id is perhaps this caller's."""
         if isinstance(error, Exists):
             raise Uncertain(
-                f"the add of {ident!r}: its answer was lost, and now the id exists: this or another "
-                "caller has added it"
+                f"the add of {ident!r}: its answer was lost, and now the id exists: "
+                "`dibs show` says what it is"
             ) from error
         return None
 
@@ -242,7 +247,7 @@ class RemoteBoard(Blocks):
             "the claim",
             terms,
             id=ident,
-            owner=terms.owner,
+            owner=owner,
             metadata=terms.metadata or None,
         )
 
@@ -318,7 +323,6 @@ class RemoteBoard(Blocks):
         terms = self._terms(owner, ttl, metadata, process, nonce)
         names.escape(ident)
         check_slots(slots)
-        named = owner if lease else terms.owner
 
         def attempt() -> RemoteClaim | None:
             return claims.take(
@@ -329,7 +333,7 @@ class RemoteBoard(Blocks):
                 id=ident,
                 slots=slots,
                 lease=lease or None,
-                owner=named,
+                owner=owner,
                 metadata=terms.metadata or None,
             )
 
@@ -374,9 +378,7 @@ class RemoteBoard(Blocks):
         ]
 
     def probe(self, peer: str = "") -> Iterator[Ability]:
-        raise BadName(
-            f"{self._session.label}: a server's storage is probed where it is: run `dibs probe` there"
-        )
+        raise BadName(f"{self._session.label}: the storage of a server is probed where it is")
 
     def forget(self, ident: str) -> None:
         for _, refusal in self.forget_each([ident]):
@@ -408,7 +410,9 @@ class RemoteBoard(Blocks):
 
     def purge(self, older_than: float) -> int:
         seconds = refusals.check_age(older_than)
-        found = self._session.change("/v1/purge", "the purge", older_than=max(0, min(seconds, _AGES)))
+        found = self._session.change(
+            "/v1/purge", "the purge", older_than=max(0, min(seconds, _AGES))
+        )
         return int(self._session.value(int, found, "purged"))
 
     # The operator: each act takes the exact name that the operator saw
@@ -431,11 +435,11 @@ class RemoteBoard(Blocks):
         return self._act(name, "requeue", by, reason=reason_of(reason), keep_attempts=keep)
 
     def requeueable(self, name: str) -> Task:
-        names.exact(name)
+        self._check_exact(name)
         return self._session.task(self._session.get(reading.named(name, "requeueable")))
 
     def park(self, name: str, reason: str, *, by: str = "") -> Task:
-        return self._act(name, "park", by, reason=reason_of(reason) or "")
+        return self._act(name, "park", by, reason=reason_of(reason))
 
     def answer(self, name: str, text: str, *, by: str = "") -> Task:
         asking.check_question("an answer", text)
@@ -448,7 +452,7 @@ class RemoteBoard(Blocks):
     prioritise = prioritize
 
     def _act(self, name: str, verb: str, by: str, **fields: object) -> Task:
-        names.exact(name.rpartition("/")[0] if _has_rename(name) else name)
+        self._check_exact(name)
         names.check_text("who acts", by)
         found = self._session.change(
             reading.named(name, verb),
@@ -457,6 +461,14 @@ class RemoteBoard(Blocks):
             **fields,
         )
         return self._session.task(found)
+
+    def _check_exact(self, name: str) -> None:
+        """Refuse an id, with the exact names that it has now."""
+        if not names.is_exact(names.check_text("a name", name)):
+            now: tuple[Task, ...] = ()
+            with suppress(BadName):
+                now = self.find(name)
+            raise refusals.not_exact(name, now)
 
     # What can be undone
 
@@ -646,8 +658,8 @@ class RemoteBoard(Blocks):
     def payload(self, task: Task, limit: int = 1 << 20) -> bytes:
         return reading.payload(self._session, names.check_task(task), limit)
 
-    def _read(self, kind: object, key: str, path: str, **query: object) -> Any:
-        return self._session.value(kind, self._session.get(path, **query), key)
+    def _read(self, kind: object, field: str, where: str, /, **query: object) -> Any:
+        return self._session.value(kind, self._session.get(where, **query), field)
 
     # Waiting
 
@@ -696,12 +708,6 @@ class RemoteBoard(Blocks):
     ) -> Terms:
         self._session.refuse_read_only()
         return Terms(self._session.host, Settings(), owner, ttl, metadata, process, nonce)
-
-
-def _has_rename(name: str) -> bool:
-    """Whether it names a claim made with `mv`, which has the time of its rename after a slash."""
-    head, slash, _ = names.check_text("a name", name).partition("/")
-    return bool(slash) and head not in ("done", "failed", ".dibs")
 
 
 def _content(payload: bytes | IO[bytes]) -> dict[str, str]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _PLAIN: Mapping[str, type[DibsError]] = {
     "uncertain": errors.Uncertain,
+    "refused": errors.Refused,
     "exists": errors.Exists,
     "unknown_id": errors.UnknownId,
     "read_only": errors.ReadOnly,
@@ -98,9 +99,7 @@ def _now(details: Mapping[str, Any]) -> tuple[Task, ...]:
     """What there is instead."""
     rows = details.get("now")
     found = [row.get("name") for row in rows if isinstance(row, dict)] if rows else []
-    return tuple(
-        task for name in found if isinstance(name, str) and (task := names.read_any(name))
-    )
+    return tuple(task for name in found if isinstance(name, str) and (task := names.read_any(name)))
 
 
 def _text(details: Mapping[str, Any], key: str) -> str:

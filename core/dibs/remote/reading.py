@@ -131,9 +131,7 @@ def ages(session: Session, states: Sequence[str]) -> dict[str, float | None]:
 def entries(session: Session, seen: Snapshot, states: Container[str] | None = None) -> list[Entry]:
     """Every row of a snapshot with its ages; with `states` those in one of them, and all claims."""
     wanted = [
-        task
-        for task in seen.tasks.values()
-        if states is None or task.live or task.state in states
+        task for task in seen.tasks.values() if states is None or task.live or task.state in states
     ]
     idle = {task.state for task in wanted if not task.live}
     since = ages(session, sorted(idle)) if idle else {}

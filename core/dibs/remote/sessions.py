@@ -208,7 +208,9 @@ class Session:
     def _head(self, by: str) -> str:
         agent = "".join(each for each in by if each.isprintable())[:_AGENT_CHARS]
         agent = agent.encode("utf-8", "replace").decode()
-        return f"Authorization: Bearer {self._token}\r\n" + (f"X-Agent: {agent}\r\n" if agent else "")
+        return f"Authorization: Bearer {self._token}\r\n" + (
+            f"X-Agent: {agent}\r\n" if agent else ""
+        )
 
     def _connection(self) -> Connection:
         """A connection that no other thread uses; a forked child has its own."""
@@ -250,9 +252,7 @@ class Session:
 
     def _given_up(self, why: str, step: str) -> StorageError | Uncertain:
         if not step:
-            return StorageError(
-                f"{self.label}: {why}: start the server, or check the address"
-            )
+            return StorageError(f"{self.label}: {why}: start the server, or check the address")
         doubt = Uncertain(
             f"{step}: {self.label} does not answer, so it is unknown whether it was done: {why}: "
             "try again"

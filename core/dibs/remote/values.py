@@ -28,9 +28,7 @@ from dibs.model.waiters import Waiter
 
 Reader = Callable[[Any, int], Any]
 """Makes a value; the number is the time on this host's clock as the answer came."""
-_NAMES = {
-    each.__name__: each for each in (Holder, Pause, Process, Question, Sample, Task, Waiter)
-}
+_NAMES = {each.__name__: each for each in (Holder, Pause, Process, Question, Sample, Task, Waiter)}
 _LARGEST = 2**63
 
 
@@ -65,10 +63,13 @@ def reader(kind: Any) -> Reader:
 
 
 def _named_tuple(kind: Any) -> Reader:
-    hints = typing.get_type_hints(kind, localns=_NAMES | {kind.__name__: kind})
-    fields = {name: reader(hints[name]) for name in kind._fields if name not in _UNSENT}
+    fields: dict[str, Reader] = {}
 
     def read(value: Any, boot: int) -> Any:
+        if not fields:  # only now, because a field may be of the same kind
+            hints = typing.get_type_hints(kind, localns=_NAMES | {kind.__name__: kind})
+            wanted = [name for name in kind._fields if name not in _UNSENT]
+            fields.update({name: reader(hints[name]) for name in wanted})
         given = _mapped(value)
         return kind(**{key: make(given[key], boot) for key, make in fields.items() if key in given})
 

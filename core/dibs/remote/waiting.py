@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from math import inf
 from typing import TYPE_CHECKING
 
+from dibs.model import names
 from dibs.model.errors import DibsError, Held
 from dibs.model.sample import SECOND
 from dibs.model.task import DONE, FAILED, Task
@@ -105,6 +106,7 @@ class RemotePresence:
     def __init__(self, session: Session, owner: str | None = None) -> None:
         self._session = session
         self._owner = owner if owner is not None else session.host.name
+        names.fold_owner(self._owner)
         self._key = ""
         """By which the server knows this wait; empty before it knows of it."""
         self._state = ""

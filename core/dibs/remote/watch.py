@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Thread
 from types import MappingProxyType
@@ -118,7 +119,7 @@ class RemoteWatch(Thread):
         session = Session(self._where, this_host(), read_only=True)
         stream = session.stream("/v1/watch", _CONNECT)
         try:
-            self._again = [] if self._begun else None
+            self._again = [] if self._begun or self._tasks else None
             self._listen(session, stream)
         except NoAnswer as error:
             raise session.foreign(str(error)) from None
@@ -177,9 +178,8 @@ class RemoteWatch(Thread):
                 found, self._again = self._again, None
                 self._compare(found)
             return
-        self._begun = self._begun or (delta.complete and not delta.more)
-        self._note(delta)
         self._report(delta)
+        self._note(delta)
 
     def _note(self, delta: Delta) -> None:
         self._now = delta.now or self._now
@@ -190,6 +190,7 @@ class RemoteWatch(Thread):
         self._stale.update(delta.stale)
         if delta.events:
             self._last = delta.events[-1]
+        self._begun = self._begun or (delta.complete and not delta.more)
 
     def _compare(self, found: list[Delta]) -> None:
         """Report what differs from what was reported before the cut."""
@@ -218,13 +219,13 @@ class RemoteWatch(Thread):
             more |= {"waiters": delta.waiters} if delta.waiters is not None else {}
         came = tuple(task for name, task in now.items() if name not in self._tasks)
         went = tuple(task for name, task in self._tasks.items() if name not in now)
-        for new, old, follows in parts(came, went):
+        for new, old, follows in parts(came, went):  # those that went come first
             given = {} if follows else more
             part = last._replace(added=new, removed=old, more=follows, complete=True, **given)
             if follows:
                 part = Delta(new, old, now=last.now, more=True)
-            self._note(part)
             self._report(part)
+            self._note(part)
 
     # What other threads ask, and trouble
 
@@ -248,16 +249,15 @@ class RemoteWatch(Thread):
         for task, row in zip(known, reading.entries_of(session, known), strict=False):
             if row.age is not None and row.held is None:
                 since[task.name] = now.fs - int(row.age * SECOND)
-        self._report(
-            Delta(since=MappingProxyType(since), now=now, complete=self._begun)
-        )
+        self._report(Delta(since=MappingProxyType(since), now=now, complete=self._begun))
 
     def _note_trouble(self, error: DibsError) -> None:
         trouble = Trouble.MISSING if isinstance(error, BoardMissing) else Trouble.FAILED
         before = self.health
         self.health = before._replace(trouble=trouble, cause=str(error), busy=0.0, live=False)
         if before.kind != self.health.kind:
-            self._report(Delta(complete=self._begun))
+            with suppress(Exception):  # a reader that fails must not hide why
+                self._report(Delta(complete=self._begun))
 
     def _rest(self, seconds: float) -> None:
         """Wait before the next try, unless asked for more."""

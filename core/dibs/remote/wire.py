@@ -68,6 +68,10 @@ class Connection:
         with suppress(OSError):
             self._socket.close()
 
+    def __del__(self) -> None:
+        if hasattr(self, "_socket"):
+            self.close()
+
     @property
     def usable(self) -> bool:
         """Whether nothing has come since the last answer; the end of the connection would."""

@@ -34,7 +34,7 @@ _NAMED = "/v1/names/{name}"
 _REASON = Field(TEXT, "why, which the log keeps", 0, 4096, default="")
 _NEEDED = _REASON._replace(needed=True, least=1, default=None)
 _TASK = {"status": "text", "task": "object"}
-_CODES = ("changed", "exists", "not_exact", "unknown_id", "invalid_field")
+_CODES = ("changed", "refused", "exists", "not_exact", "unknown_id", "invalid_field")
 _HOST = Field(TEXT, "only workers on this host, or a pattern", 0, 255, default="")
 
 
@@ -396,9 +396,9 @@ OPERATOR_ROUTES = (
         Role.OPERATOR,
         "Park a task, so that no worker claims it",
         _park,
-        body={"reason": _NEEDED},
+        body={"reason": _REASON},
         answer=_TASK,
-        codes=(*_CODES, "missing_field"),
+        codes=_CODES,
     ),
     route(
         f"POST {_NAMED}/answer",

@@ -115,6 +115,14 @@ def owner_of(call: RouteCall) -> str:
     return call.who.owner(given if given is not None else call.agent)
 
 
+def named_owner(call: RouteCall) -> str | None:
+    """The same; None for an operator's worker without a name, which has that of its host."""
+    given = call.given
+    if given["owner"] is None and given["host"] and call.who.role >= Role.OPERATOR:
+        return None
+    return owner_of(call)
+
+
 def own_claim(service: Service, call: RouteCall) -> Claim:
     """The claim of that exact name; a worker's token must have made it."""
     claim = service.board.attach(exact_name(call, call.path["name"]))
@@ -196,7 +204,7 @@ def _claim(service: Service, call: RouteCall) -> Answer | Made:
     if (mine := _made_before(service, call)) is not None:
         return mine
     terms = {
-        "owner": owner_of(call),
+        "owner": named_owner(call),
         "ttl": given["ttl"],
         "metadata": given["metadata"] or "",
         "process": process_of(given["process"]),
@@ -268,7 +276,7 @@ def _acquire(service: Service, call: RouteCall) -> Answer | Made:
         old = service.board.attach(lease)
         if call.who.role < Role.OPERATOR and not _is_own(call, old):
             raise Refusal("forbidden", "this lease was not made with this token")
-    owner = None if lease and given["owner"] is None else owner_of(call)
+    owner = None if lease and given["owner"] is None else named_owner(call)
     claim = service.board_for(given["host"]).acquire(
         covered(call, given["id"]),
         slots=given["slots"],
@@ -778,7 +786,7 @@ TASK_ROUTES = (
             "state": Field(TEXT, "why it waits", words=WAITER_STATES),
         },
         answer={"status": "text"},
-        codes=("missing_field",),
+        codes=("missing_field", "invalid_field"),
     ),
     route(
         "POST /v1/find",
