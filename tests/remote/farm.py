@@ -90,7 +90,7 @@ def _serve(board: str, tokens: str, clocks: str, answer: int) -> None:
         here = dibs.this_host()
         return opened(Moved(Path(where), world), here._replace(name=host) if host else here)
 
-    service.open = moved  # type: ignore[attr-defined]
+    service.open = moved  # type: ignore[assignment, attr-defined]
     values.boottime = lambda: boottime() + world.now_boot()  # type: ignore[attr-defined]
     wording = service.Wording(fields, fields_of, prometheus)
 

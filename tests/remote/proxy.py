@@ -8,7 +8,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from enum import StrEnum
 from threading import Thread
-from typing import Any
 
 from tests.patience import PATIENCE
 
@@ -75,7 +74,8 @@ class Proxy:
             while request := _message(client):
                 if request.startswith(_STREAMS):
                     server.sendall(request)
-                    return _pipe(server, client)
+                    _pipe(server, client)
+                    return
                 number, self.requests = self.requests, self.requests + 1
                 loss = self._plan[1] if self._plan and self._plan[0] == number else None
                 if loss is Loss.REQUEST:
@@ -112,6 +112,6 @@ def _message(sock: socket.socket) -> bytes:
     return head + b"\r\n\r\n" + body
 
 
-def _pipe(source: socket.socket, to: socket.socket) -> Any:
+def _pipe(source: socket.socket, to: socket.socket) -> None:
     while data := source.recv(1 << 16):
         to.sendall(data)
