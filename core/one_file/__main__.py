@@ -17,12 +17,12 @@ from pathlib import Path
 CORE = Path(__file__).parents[1]
 PACKAGE = CORE / "dibs"
 SERVER = PACKAGE / "serve"
-SHARED = ("__init__.py", "deliveries.py", "tokens.py")
-"""What the file has of the server, which needs a package that must be installed: its folders."""
+SHARED = ("__init__.py", "tokens.py")
+"""What the file has of the server, which needs a package that must be installed: the tokens."""
 MOST = 250_000
 """The limit for the file, in bytes."""
-_LEFT_OUT = ("__pycache__", "postgres")
-"""Folders that are not in the file. A board in PostgreSQL needs a library beside it anyway."""
+_LEFT_OUT = ("__pycache__", "mcp", "postgres")
+"""Folders that are not in the file: both need a package that must be installed beside it."""
 _SHEBANG = b"#!/usr/bin/env python3\n"
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 """The time of each member: the same source makes the same file."""
@@ -57,8 +57,25 @@ def pyz() -> bytes:
 
 def packed() -> bytes:
     """Every file of the package with its name, compressed together."""
-    parts = [part for name, data in sorted(files()) for part in (name.encode(), data)]
+    parts = [part for name, data in alike(dict(files())) for part in (name.encode(), data)]
     return zlib.compress(b"\0".join(parts), 9)
+
+
+def alike(found: dict[str, bytes]) -> Iterator[tuple[str, bytes]]:
+    """Each file after one that has many of its words: what both have is compressed once."""
+    words = {name: set(data.split()) for name, data in sorted(found.items())}
+    name = next(iter(words))
+    while name:
+        last = words.pop(name)
+        yield name, found[name]
+        name = max(
+            words, default="", key=lambda each: len(last & words[each]) / _weight(words[each])
+        )
+
+
+def _weight(words: set[bytes]) -> float:
+    """By this the common words count less for a long file, which has more of everything."""
+    return float(1 + len(words) ** 0.8)
 
 
 def files() -> Iterator[tuple[str, bytes]]:
@@ -80,13 +97,26 @@ def bare(source: str) -> str:
     """The same code on the same lines, without what only readers and checkers of types need."""
     lines = source.splitlines(keepends=True)
     nodes = list(ast.walk(ast.parse(source)))
-    cuts = [*_docstrings(nodes), *_types(nodes, lines), *_comments(source)]
+    cuts = [*_docstrings(nodes), *_types(nodes, lines), *_variables(nodes), *_comments(source)]
     for (first, start), (last, end), instead in sorted(cuts, reverse=True):
         head = lines[first - 1].encode()[:start].decode()
         tail = lines[last - 1].encode()[end:].decode()
         blank = "\n" * (last - first)
         lines[first - 1 : last] = f"{head}{instead}{blank}{tail}".splitlines(keepends=True)
-    return re.sub(r"[ \t]+$", "", "".join(lines), flags=re.MULTILINE)
+    return _indented(re.sub(r"[ \t]+$", "", "".join(lines), flags=re.MULTILINE))
+
+
+def _indented(source: str) -> str:
+    """The same lines with one tab for four spaces, outside of texts that have several lines."""
+    lines, inside = source.splitlines(keepends=True), set[int]()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.STRING:
+            inside.update(range(token.start[0] + 1, token.end[0] + 1))
+    for n, line in enumerate(lines):
+        spaces = len(line) - len(line.lstrip(" "))
+        if spaces and n + 1 not in inside:
+            lines[n] = "\t" * (spaces // 4) + line[spaces:]
+    return "".join(lines)
 
 
 Cut = tuple[tuple[int, int], tuple[int, int], str]
@@ -113,6 +143,17 @@ def _types(nodes: list[ast.AST], lines: list[str]) -> Iterator[Cut]:
             yield (row, len(before)), _end(node.returns), ""
         elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             yield _place(node.body[0]), _end(node.body[-1]), "pass"
+
+
+def _variables(nodes: list[ast.AST]) -> Iterator[Cut]:
+    """The types of variables; those of a class's fields may be asked for."""
+    fields = {id(each) for node in nodes if isinstance(node, ast.ClassDef) for each in node.body}
+    for node in nodes:
+        if isinstance(node, ast.AnnAssign) and id(node) not in fields:
+            if node.value is None:
+                yield _place(node), _end(node), "pass"
+            else:
+                yield _end(node.target), _end(node.annotation), ""
 
 
 def _place(node: ast.expr | ast.stmt | ast.arg) -> tuple[int, int]:

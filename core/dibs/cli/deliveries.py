@@ -7,12 +7,12 @@ import time
 from typing import TYPE_CHECKING
 
 from dibs.cli.boards import board_of
-from dibs.model.errors import BadName, UnknownId
-from dibs.serve.deliveries import Deliveries, check_id, hooks_in, place_of
+from dibs.model.errors import BadName, NotInstalled, UnknownId
 
 if TYPE_CHECKING:
     from dibs.board import Board
     from dibs.cli.say import Voice
+    from dibs.serve.deliveries import Deliveries
 
 NOTED = "hook"
 """The verb of the log's line about deliveries that were sent again or removed."""
@@ -20,6 +20,11 @@ NOTED = "hook"
 
 def deliveries(voice: Voice, args: argparse.Namespace) -> int:
     """List the failed deliveries, send them again, or remove them."""
+    try:
+        from dibs.serve.deliveries import Deliveries, check_id, hooks_in, place_of
+    except ModuleNotFoundError:  # in dibs.pyz, which has no server
+        why = "`dibs deliveries` is not in this file: run `pip install 'dibs[serve]'`"
+        raise NotInstalled(why) from None
     board = board_of(args)
     place = place_of(board.location, args.hooks)
     kept = {name: Deliveries(place, name) for name in hooks_in(place)}
