@@ -28,6 +28,7 @@ def serve(voice: Voice, args: argparse.Namespace) -> int:
             "proxy in front has TLS"
         )
     try:
+        from dibs.serve.browser import Browsing
         from dibs.serve.http_server import Address, serve
     except ImportError as error:
         raise _why(error) from None
@@ -52,7 +53,10 @@ def serve(voice: Voice, args: argparse.Namespace) -> int:
         stdout.flush()
 
     wording = Wording(fields, fields_of, prometheus)
-    return serve(location, folder, Address(host, port, tls), args.clients, wording, listening)
+    secure = tls is not None or args.behind_proxy
+    browsing = Browsing(args.dashboards, args.dashboard_idle, secure)
+    address = Address(host, port, tls)
+    return serve(location, folder, address, args.clients, wording, listening, browsing)
 
 
 def _address(text: str) -> tuple[str, int]:
