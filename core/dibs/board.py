@@ -928,10 +928,11 @@ class Engine(Protocol):
         """Writes a complete board at that place."""
 
 
-FORMS = "give the path of a directory, or postgresql://USER@HOST/DATABASE"
+FORMS = (
+    "give the path of a directory, postgresql://USER@HOST/DATABASE, or http://HOST:PORT of a server"
+)
 DATABASE = ("postgresql", "postgres")
-_LATER = ("http", "https")
-"""Schemes of engines that are planned for later versions."""
+SERVED = ("http", "https")
 
 
 def engine_of(where: str | os.PathLike[str]) -> Engine:
@@ -944,8 +945,10 @@ def engine_of(where: str | os.PathLike[str]) -> Engine:
     found = scheme[1].lower()
     if found in DATABASE:
         return _database_engine()
-    if found in _LATER:
-        raise BadName(f"{found}:// boards are not part of this version of dibs: {FORMS}")
+    if found in SERVED:
+        from dibs.remote.engine import RemoteEngine
+
+        return RemoteEngine()
     raise BadName(f"there are no {found}:// boards: {FORMS}")
 
 

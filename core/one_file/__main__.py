@@ -57,7 +57,8 @@ def pyz() -> bytes:
 
 def packed() -> bytes:
     """Every file of the package with its name, compressed together."""
-    parts = [part for name, data in sorted(files()) for part in (name.encode(), data)]
+    found = sorted(files(), key=lambda each: (each[0].rpartition(".")[2], each[0]))
+    parts = [part for name, data in found for part in (name.encode(), data)]
     return zlib.compress(b"\0".join(parts), 9)
 
 
@@ -80,13 +81,26 @@ def bare(source: str) -> str:
     """The same code on the same lines, without what only readers and checkers of types need."""
     lines = source.splitlines(keepends=True)
     nodes = list(ast.walk(ast.parse(source)))
-    cuts = [*_docstrings(nodes), *_types(nodes, lines), *_comments(source)]
+    cuts = [*_docstrings(nodes), *_types(nodes, lines), *_variables(nodes), *_comments(source)]
     for (first, start), (last, end), instead in sorted(cuts, reverse=True):
         head = lines[first - 1].encode()[:start].decode()
         tail = lines[last - 1].encode()[end:].decode()
         blank = "\n" * (last - first)
         lines[first - 1 : last] = f"{head}{instead}{blank}{tail}".splitlines(keepends=True)
-    return re.sub(r"[ \t]+$", "", "".join(lines), flags=re.MULTILINE)
+    return _indented(re.sub(r"[ \t]+$", "", "".join(lines), flags=re.MULTILINE))
+
+
+def _indented(source: str) -> str:
+    """The same lines with one tab for four spaces, outside of texts that have several lines."""
+    lines, inside = source.splitlines(keepends=True), set[int]()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.STRING:
+            inside.update(range(token.start[0] + 1, token.end[0] + 1))
+    for n, line in enumerate(lines):
+        spaces = len(line) - len(line.lstrip(" "))
+        if spaces and n + 1 not in inside:
+            lines[n] = "\t" * (spaces // 4) + line[spaces:]
+    return "".join(lines)
 
 
 Cut = tuple[tuple[int, int], tuple[int, int], str]
@@ -113,6 +127,17 @@ def _types(nodes: list[ast.AST], lines: list[str]) -> Iterator[Cut]:
             yield (row, len(before)), _end(node.returns), ""
         elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             yield _place(node.body[0]), _end(node.body[-1]), "pass"
+
+
+def _variables(nodes: list[ast.AST]) -> Iterator[Cut]:
+    """The types of variables; those of a class's fields may be asked for."""
+    fields = {id(each) for node in nodes if isinstance(node, ast.ClassDef) for each in node.body}
+    for node in nodes:
+        if isinstance(node, ast.AnnAssign) and id(node) not in fields:
+            if node.value is None:
+                yield _place(node), _end(node), "pass"
+            else:
+                yield _end(node.target), _end(node.annotation), ""
 
 
 def _place(node: ast.expr | ast.stmt | ast.arg) -> tuple[int, int]:

@@ -7,9 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
+import pytest
+
 import dibs
 from tests.core import tools
 from tests.postgres import cluster, server
+from tests.remote import place as remote
 
 
 class Place(Protocol):
@@ -28,6 +31,9 @@ class Place(Protocol):
     def names(self) -> list[str]:
         """The exact names of all tasks and locks, as they are stored."""
 
+    def signed(self, by: str) -> str:
+        """How the log names whoever acted with this `by`."""
+
     def remove(self) -> None:
         """Leave nothing."""
 
@@ -35,10 +41,16 @@ class Place(Protocol):
 Places = Callable[..., Place]
 """Creates a place; the keywords are settings of its board."""
 
-ENGINES: dict[str, Callable[..., Place]] = {"files": tools.Place}
+ENGINES: dict[str, Callable[..., Place]] = {"files": tools.Place, "remote": remote.Place}
 """Creates a place below a scratch directory, by engine."""
 if not cluster.why_not():  # else tests/postgres is skipped, loudly
     ENGINES["postgres"] = server.Place
+
+
+def require(place: Place, capability: dibs.Capability) -> None:
+    """Skip the rest of a test about what only some boards can do."""
+    if capability not in place.board.capabilities:
+        pytest.skip(f"a board without {capability}")
 
 
 @contextmanager

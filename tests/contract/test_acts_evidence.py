@@ -9,7 +9,7 @@ import pytest
 
 import dibs
 from dibs import Verdict
-from tests.contract.place import Place
+from tests.contract.place import Place, require
 
 pytestmark = pytest.mark.fast("tests.contract")
 
@@ -62,6 +62,7 @@ def test_a_claim_past_its_lease_is_expired_by_a_trusted_clock(place: Place) -> N
 
 
 def test_a_host_that_does_not_show_its_boot_id_says_so(place: Place) -> None:
+    require(place, dibs.Capability.LOCAL_EVIDENCE)
     unknown = dibs.this_host()._replace(boot="")
     task = held(place, process=unknown.process(1))
     board = place.other(unknown)

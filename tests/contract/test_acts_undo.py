@@ -37,12 +37,13 @@ def test_undoable_shows_what_undo_then_restores(place: Place) -> None:
     parked = place.board.park(task.name, "flaky", by="ann@desk")
     event = place.board.undoable()
     assert event is not None
-    assert (event.verb, event.id, event.by, event.reason) == ("park", "x", "ann@desk", "flaky")
+    by = place.signed("ann@desk")
+    assert (event.verb, event.id, event.by, event.reason) == ("park", "x", by, "flaky")
     assert (event.dst, event.src) == (parked.name, task.name)
     assert place.names() == [parked.name], "undoable changes nothing"
     assert restored(place.board.undo(event, by="bob@desk")) == event.src
     assert place.board.undoable() is None
-    assert place.board.log.of("x")[-1].by == "bob@desk"
+    assert place.board.log.of("x")[-1].by == place.signed("bob@desk")
 
 
 def test_the_last_act_on_one_id_is_found_among_others(place: Place) -> None:

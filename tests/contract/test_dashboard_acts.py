@@ -33,7 +33,7 @@ def test_each_act_has_its_effect_and_records_who_did_it(place: Place) -> None:
     assert board.find("a")[0].state == "failed"
     assert [o.word for o in run(board, "requeue", target(board, "a"))] == ["done"]
     assert board.find("a")[0].state == "available"
-    verbs = [event.verb for event in board.log.of("a") if event.by == "ada@web-1"]
+    verbs = [event.verb for event in board.log.of("a") if event.by == place.signed("ada@web-1")]
     assert verbs == ["force-release", "prioritize", "prioritize", "park", "requeue"]
 
 

@@ -37,7 +37,7 @@ def test_a_pause_stops_new_claims_and_says_by_whom_and_why(place: Place) -> None
     assert place.names() == ["a.available", "b.available"]
     assert place.board.pauses() == place.other().pauses() == (pause,)
     assert (pause.by, pause.reason, pause.host, pause.until) == (
-        "ada@web-1",
+        place.signed("ada@web-1"),
         "deploy 2.1",
         "",
         None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import dibs
-from tests.contract.place import Place
+from tests.contract.place import Place, require
 
 pytestmark = pytest.mark.fast("tests.contract")
 
@@ -24,6 +24,8 @@ def run(place: Place, ident: str = "x", times: int = 1) -> int:
 
 @pytest.mark.parametrize("payload", [b"", b"\0" * 10, b"x" * 3_000_000])
 def test_a_payload_is_opaque(place: Place, payload: bytes) -> None:
+    if len(payload) > 700_000:
+        require(place, dibs.Capability.LONG_PAYLOADS)
     task = place.board.add("x", payload)
     assert place.board.payload(task, limit=1 << 30) == payload
     assert place.board.payload(task, limit=4) == payload[:4]

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 import dibs
-from tests.contract.place import Place, Places
+from tests.contract.place import Place, Places, require
 from tests.core.tools import News
 
 pytestmark = pytest.mark.fast("tests.contract")
@@ -51,6 +51,7 @@ def test_a_claim_whose_process_has_exited_is_stale_before_its_lease_expires(plac
     assert snapshot.counts()["stale"] == 1
     assert [row.state for row in board.entries(snapshot)] == ["stale"]
     assert [row.state for row in board.entries_of([claim.task])] == ["stale"]
+    require(place, dibs.Capability.LOCAL_EVIDENCE)
     elsewhere = place.other(dibs.this_host()._replace(boot="another"))
     assert elsewhere.snapshot().counts()["claimed"] == 1, "only its own host can know"
 

@@ -18,3 +18,7 @@ class Capability(StrEnum):
     """`check` and `repair` find and repair what crashes, copies and people leave behind."""
     SHELL_CLAIMS = "shell-claims"
     """A shell without dibs can claim with `mv`; the name of such a claim has no nonce."""
+    LONG_PAYLOADS = "long-payloads"
+    """A payload may be longer than one request of HTTP."""
+    LOCAL_EVIDENCE = "local-evidence"
+    """Whether a process has exited is what this host sees, and not what a server's host sees."""

@@ -186,7 +186,7 @@ class PostgresBoard(Blocks):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        return frozenset((Capability.CHECK,))
+        return frozenset((Capability.CHECK, Capability.LONG_PAYLOADS, Capability.LOCAL_EVIDENCE))
 
     @property
     def settings(self) -> Settings:

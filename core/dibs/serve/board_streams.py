@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dibs.serve.problems import Refusal
+from dibs.serve.streams import encoded
 from dibs.serve.values import cursor_of, cursor_text, plain
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ WATCHES = 64
 AHEAD = 4 << 20
 """So many bytes of reports may wait for their client; then its watch waits too, and gathers."""
 _ROUNDS = 5
+_TIMES = ("fresh", "busy", "touching")
 Row = dict[str, Any]
 
 
@@ -32,6 +35,8 @@ class EventTail:
         self._service = service
         self._report = report
         self._at: Cursor | None = None
+        self.heard: set[Callable[[set[str]], object]] = set()
+        """Called with the names that new events have; any thread may add or remove one."""
 
     def poll(self) -> None:
         """Report what has happened since."""
@@ -41,8 +46,17 @@ class EventTail:
             return
         events, self._at = log.since(self._at)
         text = cursor_text(self._at)
+        changed = {name for event in events for name in (event.src, event.dst) if name}
+        for heard in tuple(self.heard) if changed else ():
+            heard(changed)
         for event in events:
             self._service.reading.to_loop(self._report, text, plain(event))
+
+    def now(self) -> str:
+        """The cursor from which a stream goes on that begins now."""
+        self.poll()
+        assert self._at is not None
+        return cursor_text(self._at)
 
     def begin(self, covers: Callable[[str], bool]) -> tuple[str, Row]:
         """The cursor from which the stream goes on, and a picture of the board then."""
@@ -71,6 +85,27 @@ class EventTail:
         return cursor_text(at), [plain(event) for event in found if covers(event.id)]
 
 
+class LogHints:
+    """Hints from the log about what dibs has changed; what a shell changes, a poll sees."""
+
+    why = "what was changed without dibs is seen at each poll"
+    alive = deaf = False
+
+    def __init__(self, tail: EventTail, heard: Callable[[set[str]], object]) -> None:
+        self._tail, self._heard = tail, heard
+
+    def start(self) -> None:
+        """Begin to listen."""
+        self._tail.heard.add(self._heard)
+
+    def stop(self) -> None:
+        """Stop listening."""
+        self._tail.heard.discard(self._heard)
+
+    def expect(self, name: str, seconds: float) -> None:
+        """Nothing is expected: the log has no touches."""
+
+
 class DeltaFeed:
     """The reports of one watch, as texts for one client; the watch waits for a slow one."""
 
@@ -87,9 +122,10 @@ class DeltaFeed:
         self._watch: Watch | None = None
         self.ended = False
 
-    def begin(self, names: tuple[str, ...] | list[str]) -> None:
+    def begin(self, tail: EventTail, names: tuple[str, ...] | list[str]) -> None:
         """Follow the board; called in the thread of reads."""
-        self._watch = self._service.reads.watch(self._report)
+        hints = lambda where, heard: LogHints(tail, heard)  # noqa: E731
+        self._watch = self._service.reads.watch(self._report, hints)
         if names:
             self._watch.ask_since(names)
 
@@ -116,10 +152,14 @@ class DeltaFeed:
             self._room.notify_all()
         return data
 
+    def pulse(self) -> bytes:
+        """What is sent if nothing has changed: how the watch is."""
+        return encoded("health", {"health": _health(self._watch)})
+
     def _report(self, delta: Delta) -> None:
         watch = self._watch
         row: Row = {key: plain(value) for key, value in delta._asdict().items()}
-        row["health"] = plain(watch.health) if watch is not None else None
+        row["health"] = _health(watch)
         data = self._encode(row)
         with self._room:
             while self._size > AHEAD and not self.ended:
@@ -130,6 +170,15 @@ class DeltaFeed:
             self._loop.call_soon_threadsafe(self._wake.set)
         except RuntimeError:  # the loop has ended
             return
+
+
+def _health(watch: Watch | None) -> Row | None:
+    """The health of a watch; its times are seconds ago, and -1 for never."""
+    if watch is None:
+        return None
+    health, now = watch.health, time.monotonic()
+    ages = {key: now - at if (at := getattr(health, key)) else -1.0 for key in _TIMES}
+    return {key: plain(value) for key, value in (health._asdict() | ages).items()}
 
 
 def check_watches(count: int) -> None:

@@ -60,6 +60,8 @@ _LAST = 3.5
 _FETCHED = 30.0
 """Seconds in which a lost answer can be asked for again before its claim is released."""
 _match_id = re.compile(r"[\x21-\x7e]{1,128}").fullmatch
+_AGAIN = re.compile(rb',\s*"again"\s*:\s*true\s*(?=}\s*$)')
+"""What a client adds to a request whose answer was lost; it is the same request."""
 _BEARER = re.compile(r"[Bb]earer +([\x21-\x7e]{1,512})").fullmatch
 
 
@@ -206,7 +208,7 @@ class BoardHttp:
 
     def _acted(self, route: Route) -> None:
         """Something may have changed: those who follow and wait hear of it at once."""
-        if self.log.streams:
+        if self.log.streams or self._feeds:
             self._poll_log()
         if route.frees:
             self.waiting.try_each()
@@ -229,7 +231,8 @@ class BoardHttp:
             )
         agent = _agent(request)
         parts = (request.method, request.raw_path, agent or "")
-        fingerprint = hashlib.sha256("\0".join(parts).encode() + b"\0" + body).digest()
+        meant = _AGAIN.sub(b"", body) if "again" in route.body else body
+        fingerprint = hashlib.sha256("\0".join(parts).encode() + b"\0" + meant).digest()
         kept = self.keys.find(digest, key, fingerprint)
         self._unread.pop((digest, key), None)
         if kept is None:
@@ -326,6 +329,7 @@ class BoardHttp:
         """The events of the log, after a cursor or a snapshot."""
         service, prefix = self.service, call.given["prefix"]
         cursor = call.given["cursor"] or request.headers.get("Last-Event-ID")
+        first = not cursor
 
         def covers(ident: str) -> bool:
             return ident.startswith(prefix) and call.who.covers(ident)
@@ -333,16 +337,18 @@ class BoardHttp:
         stream = Stream(digest, lambda event: covers(event["id"]))
 
         def look() -> None:
-            nonlocal cursor
+            nonlocal cursor, first
             if service.read_tokens.find(digest) is None:
                 raise _unauthorized()
-            if cursor:
+            if first and not call.given["snapshot"]:
+                after, data = self.tail.now(), b""
+            elif cursor:
                 after, rows = self.tail.since(cursor, covers)
                 data = b"".join(encoded(row["verb"], row, after) for row in rows)
             else:
                 after, picture = self.tail.begin(covers)
                 data = encoded("snapshot", picture, after)
-            cursor = None  # a stream that lags begins again with a snapshot
+            first, cursor = False, None  # a stream that lags begins again with a snapshot
             service.reading.to_loop(begin, data or b":\n\n")
 
         def begin(data: bytes) -> None:
@@ -365,7 +371,8 @@ class BoardHttp:
         def begin() -> None:
             if service.read_tokens.find(digest) is None:
                 raise _unauthorized()
-            feed.begin(call.given["since"])
+            self.tail.now()  # from here on it has hints
+            feed.begin(self.tail, call.given["since"])
 
         self._feeds.add(feed)
         try:
@@ -440,7 +447,7 @@ class BoardHttp:
             self.service.tick()
             self.waiting.tick()
             n += 1
-            if self.log.streams and n % 2 == 0:
+            if self._feeds or (self.log.streams and n % 2 == 0):
                 self._poll_log()
             if n % 10 == 0:
                 with suppress(Refusal):

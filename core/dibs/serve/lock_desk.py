@@ -47,8 +47,8 @@ class HeldLock:
     """A lock that is held, as far as this server knows."""
 
     __slots__ = (
-        *("asked", "claim", "expired", "metadata", "name", "owner", "task", "terms", "ttl"),
-        "until",
+        *("asked", "claim", "expired", "metadata", "name", "octo", "owner", "task", "terms"),
+        *("ttl", "until"),
     )
 
     def __init__(self, task: Task, name: str, owner: str, metadata: str, terms: LeaseTerms) -> None:
@@ -66,6 +66,8 @@ class HeldLock:
         """How often its holder has asked for it again."""
         self.expired = False
         """Whether its expiry was reported."""
+        self.octo = False
+        """Whether it was acquired or renewed here: then it is freed as soon as it has expired."""
 
     @property
     def id(self) -> str:
@@ -131,7 +133,7 @@ class LockDesk:
                 break
         self._write_terms(claim, terms)
         lease = HeldLock(claim.task, name, owner, metadata, terms)
-        lease.claim = claim
+        lease.claim, lease.octo = claim, True
         lease.count_from(start, ttl)
         self._begin(lease)
         return _acquired(lease)
@@ -344,7 +346,7 @@ class LockDesk:
             return None
         ttl = found.ttl - terms.delay
         lease.count_from(time.monotonic() + found.remaining - terms.delay - ttl, ttl)
-        lease.claim = claim
+        lease.claim, lease.octo = claim, True
         known = self.leases.get(ident)
         if known is None or known.task.fence < claim.task.fence:
             self.leases[ident] = lease
@@ -465,7 +467,8 @@ class LockDesk:
                     self.tell("expired", lease)
                 again = time.monotonic() + found.remaining + 0.01
             else:
-                self.board.reap_claim(lease.task.name, asked=False)
+                if lease.octo or lease.terms != LeaseTerms():
+                    self.board.reap_claim(lease.task.name, asked=False)
                 self.end(lease, "expired")
                 return
         except Refused:

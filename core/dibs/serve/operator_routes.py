@@ -14,7 +14,7 @@ from dibs.model.errors import BadName, Changed, DibsError, Uncertain
 from dibs.model.events import LEDGER, NOTHING_MOVED, ON_BOARD
 from dibs.model.rates import TOTALS
 from dibs.serve.bodies import FLAG, NAMES, NUMBER, TEXT, WHOLE, Field
-from dibs.serve.problems import Refusal, code_of
+from dibs.serve.problems import Refusal, code_of, problem_of
 from dibs.serve.route_table import READ, STREAM, RouteCall, route
 from dibs.serve.task_routes import Answer, covered, exact_name, named_task, whole
 from dibs.serve.tokens import Role
@@ -34,7 +34,7 @@ _NAMED = "/v1/names/{name}"
 _REASON = Field(TEXT, "why, which the log keeps", 0, 4096, default="")
 _NEEDED = _REASON._replace(needed=True, least=1, default=None)
 _TASK = {"status": "text", "task": "object"}
-_CODES = ("changed", "exists", "not_exact", "unknown_id", "invalid_field")
+_CODES = ("changed", "refused", "exists", "not_exact", "unknown_id", "invalid_field")
 _HOST = Field(TEXT, "only workers on this host, or a pattern", 0, 255, default="")
 
 
@@ -281,7 +281,8 @@ def _forget(service: Service, call: RouteCall) -> Answer:
     for ident, error in service.reads.forget_each(idents):
         row: Answer = {"id": ident, "status": "forgotten" if error is None else "refused"}
         if error is not None:
-            row |= {"code": code_of(error), "error": str(error)}
+            refused = problem_of(error, service.wording.refusal)
+            row |= {"code": refused.code, "error": str(error), "details": refused.details}
         rows.append(row)
     return {"ledger": rows}
 
@@ -302,7 +303,18 @@ def _board(service: Service, call: RouteCall) -> Answer:
 def _snapshot(service: Service, call: RouteCall) -> Answer:
     """The complete board, as `Board.snapshot`."""
     whole(call)
-    return {"snapshot": plain(service.reads.snapshot(ended=call.given["ended"]))}
+    found = service.reads.snapshot(ended=call.given["ended"])
+    names = list(found.tasks)
+    return {"snapshot": plain(found._replace(tasks={})) | {"tasks": names}}
+
+
+def _ages(service: Service, call: RouteCall) -> Answer:
+    """The ages of a listing, without all else that a row has."""
+    whole(call)
+    board, wanted = service.reads, set(call.given["state"])
+    seen = board.snapshot(ended=not wanted.isdisjoint(("done", "failed", "free")))
+    rows = [row for row in board.entries(seen, wanted) if row.state in wanted]
+    return {"ages": {row.claim: plain(row.age) for row in rows}}
 
 
 def _counts(service: Service, call: RouteCall) -> Answer:
@@ -384,9 +396,9 @@ OPERATOR_ROUTES = (
         Role.OPERATOR,
         "Park a task, so that no worker claims it",
         _park,
-        body={"reason": _NEEDED},
+        body={"reason": _REASON},
         answer=_TASK,
-        codes=(*_CODES, "missing_field"),
+        codes=_CODES,
     ),
     route(
         f"POST {_NAMED}/answer",
@@ -596,6 +608,15 @@ OPERATOR_ROUTES = (
         answer={"counts": "object"},
     ),
     route(
+        "GET /v1/ages",
+        Role.READER,
+        "For how many seconds each task in these states is as it is, by exact name",
+        _ages,
+        kind=READ,
+        query={"state": Field(NAMES, "states", 0, 9, needed=True)},
+        answer={"ages": "object"},
+    ),
+    route(
         "POST /v1/entries",
         Role.READER,
         "The rows of exact names, as `Board.entries_of`",
@@ -665,6 +686,7 @@ OPERATOR_ROUTES = (
         query={
             "cursor": Field(TEXT, "where to go on: the `id` of the last event", 1, 65_536),
             "prefix": Field(TEXT, "only ids that begin with this", 0, 256, default=""),
+            "snapshot": Field(FLAG, "whether a stream without cursor begins so", default=True),
         },
     ),
     route(

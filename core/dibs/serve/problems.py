@@ -21,6 +21,7 @@ from dibs.model.errors import (
     NotInstalled,
     Paused,
     ReadOnly,
+    Refused,
     StorageError,
     Uncertain,
     Unclaimable,
@@ -66,6 +67,7 @@ CODES = {
     "request_key_reused": Code(409, "another request had this X-Request-Key"),
     "lost": Code(409, "the claim is no longer the caller's: stop working on it"),
     "changed": Code(409, "the exact name is gone; `details.now` is what there is instead"),
+    "refused": Code(409, "nothing was done; the message says why"),
     "exists": Code(409, "the id, or the name that this would make, is taken"),
     "held": Code(409, "another worker has it"),
     "not_due": Code(409, "the task starts later"),
@@ -97,6 +99,7 @@ _OF_ERRORS: tuple[tuple[type[DibsError], str], ...] = (
     (Exists, "exists"),
     (UnknownId, "unknown_id"),
     (Changed, "changed"),
+    (Refused, "refused"),
     (Unclaimable, "unclaimable"),
     (ReadOnly, "read_only"),
     (BoardMissing, "board_missing"),
@@ -146,8 +149,18 @@ def code_of(error: DibsError) -> str:
 
 def problem_of(error: DibsError, fields: Callable[[DibsError], Mapping[str, object]]) -> Refusal:
     """An error of the board as a refusal; `fields` are its details."""
+    from dibs.serve.values import plain, task_fields
+
     code = code_of(error)
     details = {k: v for k, v in fields(error).items() if k not in ("status", "error")}
+    if isinstance(error, Held):
+        details["name"] = error.task.name
+    elif isinstance(error, Changed | Lost | StorageError) and error.name:
+        details["name"] = error.name
+    if isinstance(error, Changed | Lost):
+        details["now"] = [task_fields(task) for task in error.now]
+    if isinstance(error, Paused):
+        details["pause"] = plain(error.pause)
     retry: int | None = None
     if isinstance(error, Held):
         retry = round(error.retry * 1000)

@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from dibs.model.delta import Delta
     from dibs.model.entries import Entry
     from dibs.model.location import Location
+    from dibs.protocols import Claim, OutputKeeper, Presence
     from dibs.serve.tokens import Principal
 
+_KEEPERS, _PRESENCES = 1000, 10_000
+"""For so many claims the place of their output is known, and so many workers are shown."""
 _HOSTS = 64
 """For so many hosts the board stays open."""
 TICK = 0.1
@@ -64,6 +67,8 @@ class Service:
         self.waiting: Callable[[], int] = lambda: 0
         """How many requests wait."""
         self._watch: Watch | None = None
+        self._keepers: dict[tuple[str, int], OutputKeeper] = {}
+        self._presences: dict[tuple[str, str], Presence] = {}
         self._hosts: dict[str, Board] = {}
         """The board for each of the hosts that asked last."""
 
@@ -93,6 +98,27 @@ class Service:
         while len(self._hosts) > _HOSTS:
             del self._hosts[next(iter(self._hosts))]
         return found
+
+    def keeper(self, claim: Claim, limit: int) -> OutputKeeper:
+        """Keeps the output of a claim, as far as one request after the other brings it."""
+        found = self._keepers.pop((claim.name, limit), None) or claim.keep_output(limit)
+        self._keepers[claim.name, limit] = found
+        while len(self._keepers) > _KEEPERS:
+            del self._keepers[next(iter(self._keepers))]
+        return found
+
+    def waits(self, name: str, key: str, owner: str, host: str | None, state: str | None) -> None:
+        """Show that a client's worker waits, or that it does not any more."""
+        presence = self._presences.pop((name, key), None)
+        if state is None:
+            if presence is not None:
+                presence.end()
+            return
+        presence = presence or self.board_for(host).presence(owner)
+        presence.keep(state)
+        self._presences[name, key] = presence  # whoever is silent is forgotten by the board as well
+        while len(self._presences) > _PRESENCES:
+            del self._presences[next(iter(self._presences))]
 
     def _open_reads(self) -> None:
         self.reads = open(self.location.where)

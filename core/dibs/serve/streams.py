@@ -19,6 +19,8 @@ GATHER = 0.01
 """Seconds for which events are gathered: a write for each costs a core at 1,000 a second."""
 QUIET = 15.0
 """Seconds without an event after which a comment shows that the stream lives."""
+PULSE = 1.0
+"""Seconds without a report after which those who follow the board hear how its watch is."""
 PENDING = 256 * 1024
 """So many bytes may wait for one reader; then it is told that it lags, and starts again."""
 SLOW = 60.0
@@ -155,9 +157,9 @@ async def send_feed(
     try:
         await response.prepare(request)
         while not feed.ended:
-            data = await feed.take(QUIET, GATHER)
+            data = await feed.take(PULSE, GATHER) or feed.pulse()
             async with asyncio.timeout(SLOW):
-                await response.write(data or b":\n\n")
+                await response.write(data)
     except (ConnectionError, TimeoutError):
         if request.transport is not None:
             request.transport.abort()

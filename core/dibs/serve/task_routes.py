@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from dibs.model.errors import BadName, DibsError, UnknownId, short
 from dibs.model.filters import parse, states, uses
 from dibs.model.reasons import last_reasons
 from dibs.model.task import AVAILABLE, DONE, FAILED, FREE, STATES
+from dibs.model.waiters import WAITER_STATES
 from dibs.serve.bodies import BYTES, FLAG, NAMES, NUMBER, TABLE, TEXT, WHOLE, Field
 from dibs.serve.problems import Refusal
 from dibs.serve.route_table import READ, WAIT, Made, RouteCall, route
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 Answer = dict[str, Any]
 WAIT_MOST = 60
 PAYLOAD_BYTES = 1 << 20
+PAYLOAD_END = 1 << 26
+"""What follows in a payload is not sent."""
 _YEARS = 36_500 * 86_400
 _DAY = 86_400
 _HISTORY = 1000
@@ -111,6 +115,14 @@ def owner_of(call: RouteCall) -> str:
     return call.who.owner(given if given is not None else call.agent)
 
 
+def named_owner(call: RouteCall) -> str | None:
+    """The same; None for an operator's worker without a name, which has that of its host."""
+    given = call.given
+    if given["owner"] is None and given["host"] and call.who.role >= Role.OPERATOR:
+        return None
+    return owner_of(call)
+
+
 def own_claim(service: Service, call: RouteCall) -> Claim:
     """The claim of that exact name; a worker's token must have made it."""
     claim = service.board.attach(exact_name(call, call.path["name"]))
@@ -181,7 +193,7 @@ def _add(service: Service, call: RouteCall) -> Answer:
 
 
 def _room(service: Service, call: RouteCall) -> Answer:
-    return {"room": service.board.room(call.given["most"], call.given["seconds"])}
+    return {"room": service.board.room(call.given["most"])}
 
 
 # Workers
@@ -192,7 +204,7 @@ def _claim(service: Service, call: RouteCall) -> Answer | Made:
     if (mine := _made_before(service, call)) is not None:
         return mine
     terms = {
-        "owner": owner_of(call),
+        "owner": named_owner(call),
         "ttl": given["ttl"],
         "metadata": given["metadata"] or "",
         "process": process_of(given["process"]),
@@ -264,7 +276,7 @@ def _acquire(service: Service, call: RouteCall) -> Answer | Made:
         old = service.board.attach(lease)
         if call.who.role < Role.OPERATOR and not _is_own(call, old):
             raise Refusal("forbidden", "this lease was not made with this token")
-    owner = None if lease and given["owner"] is None else owner_of(call)
+    owner = None if lease and given["owner"] is None else named_owner(call)
     claim = service.board_for(given["host"]).acquire(
         covered(call, given["id"]),
         slots=given["slots"],
@@ -338,7 +350,8 @@ def _ask(service: Service, call: RouteCall) -> Answer:
 
 def _keep_output(service: Service, call: RouteCall) -> Answer:
     given = call.given
-    keeper = own_claim(service, call).keep_output(given["limit"])
+    claim = own_claim(service, call)
+    keeper = service.keeper(claim, given["limit"])
     keeper.keep(given["data_base64"], given["at"])
     return {"status": "kept"}
 
@@ -454,8 +467,33 @@ def named_task(call: RouteCall) -> Task:
     raise BadName(f"{short(call.path['name'])} is not the exact name of a task")
 
 
+def _find(service: Service, call: RouteCall) -> Answer:
+    """What has these ids now; a text that is no id has nothing."""
+    found: list[list[Answer]] = []
+    for ident in call.given["ids"]:
+        tasks: tuple[Task, ...] = ()
+        with suppress(BadName):
+            tasks = service.board.find(covered(call, ident))
+        found.append([task_fields(task) for task in tasks])
+    return {"found": found}
+
+
+def _outputs(service: Service, call: RouteCall) -> Answer:
+    kept = service.reads.outputs(covered(call, call.given["id"]))
+    return {"outputs": [plain(one) for one in kept]}
+
+
+def _presence(service: Service, call: RouteCall) -> Answer:
+    """Show a worker that waits, or that it does not wait any more."""
+    given = call.given
+    service.waits(call.who.name, given["key"], owner_of(call), given["host"], given["state"])
+    return {"status": "shown" if given["state"] else "ended"}
+
+
 def _payload(service: Service, call: RouteCall) -> Answer:
-    return content("payload", service.board.payload(named_task(call), call.given["limit"]))
+    since, limit = call.given["since"], call.given["limit"]
+    data = service.board.payload(named_task(call), since + limit)
+    return content("payload", data[since:])
 
 
 def _result(service: Service, call: RouteCall) -> Answer:
@@ -467,7 +505,13 @@ def _holder(service: Service, call: RouteCall) -> Answer:
 
 
 def _evidence_of(service: Service, call: RouteCall) -> Answer:
-    found = service.board.evidence(named_task(call), cadence=call.given["cadence"])
+    board, others = service.board, []
+    for name in call.given["others"]:
+        task = names.read_any(name)
+        if task is not None and task.live and call.who.covers(task.id):
+            others.append(board.holder(task))
+    beside = [holder for holder in others if holder is not None]
+    found = board.evidence(named_task(call), beside, call.given["cadence"])
     return {"evidence": plain(found)}
 
 
@@ -576,7 +620,6 @@ TASK_ROUTES = (
         _room,
         query={
             "most": Field(WHOLE, "how many", 0, 10**9, needed=True),
-            "seconds": Field(NUMBER, "within so many seconds", 0, _YEARS, default=0),
         },
         answer={"room": "flag"},
     ),
@@ -732,6 +775,38 @@ TASK_ROUTES = (
         codes=(*_CLAIM_CODES, "missing_field"),
     ),
     route(
+        "POST /v1/presence",
+        Role.WORKER,
+        "Show a worker that waits by its own means: each 10 s; without a state it waits no more",
+        _presence,
+        body={
+            "key": Field(TEXT, "by which this wait is known", 1, 64, needed=True),
+            "owner": _OWNER,
+            "host": _TERMS["host"],
+            "state": Field(TEXT, "why it waits", words=WAITER_STATES),
+        },
+        answer={"status": "text"},
+        codes=("missing_field", "invalid_field"),
+    ),
+    route(
+        "POST /v1/find",
+        Role.READER,
+        "What has each of these ids now, as `Board.find`",
+        _find,
+        body={"ids": Field(NAMES, "ids", 0, 1000, needed=True)},
+        answer={"found": "list"},
+        codes=("missing_field", "invalid_field"),
+    ),
+    route(
+        "GET /v1/outputs",
+        Role.READER,
+        "The claims of an id whose output was kept",
+        _outputs,
+        kind=READ,
+        query={"id": _ID._replace(needed=True)},
+        answer={"outputs": "list"},
+    ),
+    route(
         f"GET {_CLAIMED}/output",
         Role.READER,
         "What was kept of the output of a claim",
@@ -739,7 +814,7 @@ TASK_ROUTES = (
         kind=READ,
         query={
             "since": Field(WHOLE, "the offset to begin at", 0, 2**50, default=0),
-            "last": Field(WHOLE, "at most so many bytes, the last", 0, 1 << 20, default=1 << 18),
+            "last": Field(WHOLE, "at most so many bytes, the last", 0, 1 << 24, default=1 << 18),
         },
         answer={"output": "object?"},
         codes=("not_exact",),
@@ -749,7 +824,10 @@ TASK_ROUTES = (
         Role.READER,
         "The beginning of a payload",
         _payload,
-        query={"limit": Field(WHOLE, "at most so many bytes", 0, 1 << 20, default=1 << 20)},
+        query={
+            "limit": Field(WHOLE, "at most so many bytes", 0, 1 << 20, default=1 << 20),
+            "since": Field(WHOLE, "the offset of the first", 0, PAYLOAD_END, default=0),
+        },
         answer={"payload": "text?", "payload_base64?": "text"},
         codes=("not_exact", "changed", "lost"),
     ),
@@ -774,7 +852,10 @@ TASK_ROUTES = (
         Role.READER,
         "The evidence on the holder of a claim",
         _evidence_of,
-        query={"cadence": Field(NUMBER, "the usual time between its heartbeats", 0, _DAY)},
+        query={
+            "cadence": Field(NUMBER, "the usual time between its heartbeats", 0, _DAY),
+            "others": Field(NAMES, "claims that may share its host", 0, 50, default=()),
+        },
         answer={"evidence": "object"},
         codes=("not_exact", "changed"),
     ),

@@ -10,12 +10,15 @@ import base64
 import binascii
 import json
 from collections.abc import Collection, Mapping
+from math import inf
 from typing import Any
 
+from dibs.host import boottime
 from dibs.model.errors import BadName
 from dibs.model.events import Cursor
 from dibs.model.process import Process
 from dibs.model.rates import Rates
+from dibs.model.sample import Sample
 from dibs.model.task import Task
 from dibs.serve.problems import Refusal
 
@@ -36,6 +39,8 @@ def plain(value: Any) -> Any:
         return base64.b64encode(value).decode()
     if isinstance(value, Rates):
         return _rates(value)
+    if isinstance(value, Sample):
+        return value._asdict() | {"age": boottime() - value.boot}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return {key: plain(getattr(value, key)) for key in value._fields}
     if isinstance(value, Mapping):
@@ -121,5 +126,6 @@ def _rates(rates: Rates) -> dict[str, object]:
         "ended": [[*key, plain(counts)] for key, counts in rates.ended.items()],
         "moved": plain(rates.moved),
         "begins": plain(rates.begins),
+        "empty": rates.begins == inf,
         "complete": rates.complete,
     }
