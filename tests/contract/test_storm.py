@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections import defaultdict
@@ -36,7 +37,7 @@ def worker(place: Place, ledger: Path, last: int = 0) -> subprocess.Popen[bytes]
     where = place.board.location.where
     return subprocess.Popen(
         [sys.executable, "-c", WORKER, where, str(ledger), str(last)],
-        env={"PYTHONPATH": str(CORE), "PATH": "/usr/bin:/bin"},
+        env={"PATH": "/usr/bin:/bin", **os.environ, "PYTHONPATH": str(CORE)},
     )
 
 
@@ -82,7 +83,7 @@ for _ in range(3):
     lease.release()
 """
     command = [sys.executable, "-c", code, place.board.location.where, str(tmp_path / "inside")]
-    env = {"PYTHONPATH": str(CORE), "PATH": "/usr/bin:/bin"}
+    env = {"PATH": "/usr/bin:/bin", **os.environ, "PYTHONPATH": str(CORE)}
     many = [subprocess.Popen(command, env=env) for _ in range(WORKERS)]
     assert [each.wait(PATIENCE) for each in many] == [0] * WORKERS
     found = place.other().acquire("door")

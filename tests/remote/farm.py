@@ -90,7 +90,7 @@ def _serve(board: str, tokens: str, clocks: str, answer: int) -> None:
         here = dibs.this_host()
         return opened(Moved(Path(where), world), here._replace(name=host) if host else here)
 
-    service.open = moved  # type: ignore[assignment]
+    service.open = moved  # type: ignore[assignment, attr-defined]
     values.boottime = lambda: boottime() + world.now_boot()  # type: ignore[attr-defined]
     wording = service.Wording(fields, fields_of, prometheus)
 
@@ -112,7 +112,8 @@ def main() -> None:
         if not pid:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             try:
-                _serve(*json.loads(line), answer)
+                board, tokens, clocks = json.loads(line)
+                _serve(board, tokens, clocks, answer)
             finally:
                 os._exit(0)
         children.append(pid)

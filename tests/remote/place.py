@@ -72,12 +72,22 @@ class Place:
         farm = _farm(os.getpid())
         self.path = scratch / "board"
         tools.settle(self.path, **settings)
-        clocks = scratch / "clocks"
-        self.world = MovedWorld(clocks)
+        self._clocks = scratch / "clocks"
+        self.world = MovedWorld(self._clocks)
         tools.opened(tools.Movable(self.path, self.world)).reap()  # the mount's traits are known
-        self.url, self.pid = farm.serve(self.path, clocks)
+        self.url, self.pid = farm.serve(self.path, self._clocks)
         os.environ["DIBS_TOKEN"] = farm.token
         self.board = self.other()
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where the server listens."""
+        return "127.0.0.1", int(self.url.rpartition(":")[2])
+
+    def restart(self) -> None:
+        """End the server as a power cut does, and start another one at another port."""
+        os.kill(self.pid, signal.SIGKILL)
+        self.url, self.pid = _farm(os.getpid()).serve(self.path, self._clocks)
 
     def other(self, host: dibs.Host | None = None) -> RemoteBoard:
         """The board as another process sees it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from dibs.model.records import Record
 from dibs.model.sample import SECOND
 from dibs.model.settings import check_ttl
 from dibs.model.task import HELD
-from dibs.remote.sessions import PATIENCE, quoted
+from dibs.remote.sessions import NOTHING, PATIENCE, quoted
 
 if TYPE_CHECKING:
     from typing import Self
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from dibs.model.task import Task
     from dibs.remote import reading
     from dibs.remote.outputs import RemoteOutput
-    from dibs.remote.sessions import Found, Session
+    from dibs.remote.sessions import Done, Found, Session
 else:
     delays, refusals, slots, saying, asking, reading = map(
         LazyModule,
@@ -122,18 +123,17 @@ class RemoteClaim:
         if until and start >= until:
             stop = refusals.stop_or_commit(self.task)
             raise self._too_late(f"its lease could not be renewed in time: {stop}", "beat")
-        found = self._post("beat", until or start + PATIENCE, ttl=ttl, metadata=metadata, note=note)
+        given = {"ttl": ttl, "metadata": metadata, "note": note}
+        found = self._post("beat", given, until or start + PATIENCE)
         if until and session.boottime() >= until:
             raise Uncertain(f"{self.name}: the server answered after the lease had ended; stop")
-        own = found.get("ttl")
-        if type(own) not in (int, float):
-            raise session.foreign("its answer has no ttl")
+        own = session.number(found, "ttl")
         self.record = record
         self.deadline = start + int(MARGIN * own * SECOND)
 
     def note(self, text: str) -> None:
         """Say what the work is doing; the lease is not renewed."""
-        self._post("note", text=saying.check_note(text))
+        self._post("note", {"text": saying.check_note(text)})
 
     def keep_output(self, limit: int) -> RemoteOutput:
         """Where the work's output is kept, at most `limit` bytes of it."""
@@ -158,7 +158,7 @@ class RemoteClaim:
         from base64 import b64encode
 
         data = b64encode(saying.check_result(result)).decode()
-        return self._end("done", result_base64=data)
+        return self._end("done", {"result_base64": data})
 
     def fail(self, reason: str = "", *, retry_in: float | None = None) -> Task:
         """Give up after a failure: requeue the task, or fail it at the limit of attempts."""
@@ -166,7 +166,7 @@ class RemoteClaim:
             raise refusals.release_it(self.name)
         if retry_in is not None:
             delays.check_delay(retry_in)
-        return self._end("fail", reason=reason_of(reason), retry_in=retry_in)
+        return self._end("fail", {"reason": reason_of(reason), "retry_in": retry_in})
 
     def release(self, reason: str = "", *, start_in: float = 0.0) -> Task:
         """Make it available again, no attempt counted; a lock's expired lease is refused."""
@@ -174,39 +174,40 @@ class RemoteClaim:
             raise refusals.free_at_once(self.name)
         if self.task.state == HELD:
             self._require_time("its lease was not renewed in time; stop", "release")
-        return self._end("release", reason=reason_of(reason), start_in=start_in or None)
+        given = {"reason": reason_of(reason), "start_in": start_in or None}
+        return self._end("release", given)
 
     def ask(self, question: str) -> Task:
         """End the claim with a question to a person; no attempt is counted."""
         if self.task.state == HELD:
             raise refusals.cannot_ask(self.name)
         asking.check_question("a question", question)
-        return self._session.task(self._post("ask", question=question))
+        return self._session.task(self._post("ask", {"question": question}))
 
     @cached_property
     def answers(self) -> tuple[Question, ...]:
         """The questions that were asked about this task, oldest first, with their answers."""
         return reading.questions(self._session, self.task) if self.task.question else ()
 
-    def _end(self, verb: str, **fields: object) -> Task:
-        def done_before(error: DibsError) -> Found | None:
-            """What the log says that a request with a lost answer has done."""
-            for event in reading.log_of(self._session).of(self.id, 20):
-                if (event.verb, event.src) == (verb, self.task.name) and event.after is not None:
-                    return {"task": {"name": event.dst}}
-            return None
-
-        found = self._post(verb, done=done_before, **fields)
+    def _end(self, verb: str, fields: Mapping[str, object] = NOTHING) -> Task:
+        done = reading.sought(self._session, verb, (self.task.name,))
+        found = self._post(verb, fields, done=done)
         self._over = True
         return self._session.task(found)
 
-    def _post(self, verb: str, until: int = 0, done: Any = None, **fields: object) -> Found:
+    def _post(
+        self,
+        verb: str,
+        fields: Mapping[str, object] = NOTHING,
+        until: int = 0,
+        done: Done | None = None,
+    ) -> Found:
         if verb in self._late and not reading.is_there(self._session, self.task):
             raise self._lost()
         path = f"/v1/claims/{quoted(self.task.name)}/{verb}"
         what = f"{self.name}: {'the heartbeat' if verb == 'beat' else verb}"
         try:
-            return self._session.change(path, what, until=until, done=done, **fields)
+            return self._session.change(path, what, fields, until=until, done=done)
         except Lost as error:
             self._late.add(verb)
             if self._over:
@@ -248,7 +249,7 @@ def take(
     path: str,
     what: str,
     terms: Terms,
-    **fields: object,
+    fields: Mapping[str, object],
 ) -> RemoteClaim | None:
     """Claim, acquire or resume; None if nothing is available.
 
@@ -261,20 +262,22 @@ def take(
         found = session.change(
             path,
             f"{what} ({mark})",
-            looks="again" not in fields,
-            **{key: value for key, value in fields.items() if key != "again"},
-            ttl=terms.named_ttl,
-            process=terms.process._asdict() if terms.process is not None else None,
-            host=session.host.name,
-            nonce=mark,
+            {
+                **fields,
+                "ttl": terms.named_ttl,
+                "process": terms.process._asdict() if terms.process is not None else None,
+                "host": session.host.name,
+                "nonce": mark,
+            },
+            looks=True,
         )
     except (KeyboardInterrupt, SystemExit):  # else it stays claimed without a worker
         _give_back(session, mark)
         raise
     if found.get("status") == "empty":
         return None
-    task, ttl = session.task(found), found.get("ttl")
-    if type(ttl) not in (int, float) or not task.live:
+    task, ttl = session.task(found), session.number(found, "ttl")
+    if not task.live:
         raise session.foreign("its answer has no claim")
     given = found.get("record")
     record = _record(given if isinstance(given, dict) else {}, ttl, terms)

@@ -200,24 +200,17 @@ class RemoteBoard(Blocks):
         found = session.change(
             "/v1/tasks",
             f"the add of {ident!r}",
+            {
+                "id": ident,
+                **_content(payload),
+                "priority": priority,
+                "start_in": start_in or None,
+                "start_at": start_at,
+            },
             by=session.host.signature,
-            done=lambda error: self._added(ident, error),
-            id=ident,
-            **_content(payload),
-            priority=priority,
-            start_in=start_in or None,
-            start_at=start_at,
+            done=lambda error: _added(ident, error),
         )
         return session.task(found)
-
-    def _added(self, ident: str, error: DibsError) -> Answer | None:
-        """After a lost answer, what has the id is perhaps this caller's."""
-        if isinstance(error, Exists):
-            raise Uncertain(
-                f"the add of {ident!r}: its answer was lost, and now the id exists: "
-                "`dibs show` says what it is"
-            ) from error
-        return None
 
     def room(self, most: int, seconds: float = 0.0) -> bool:
 
@@ -246,9 +239,7 @@ class RemoteBoard(Blocks):
             "/v1/claims",
             "the claim",
             terms,
-            id=ident,
-            owner=owner,
-            metadata=terms.metadata or None,
+            {"id": ident, "owner": owner, "metadata": terms.metadata or None},
         )
 
     def claim_many(
@@ -294,11 +285,12 @@ class RemoteBoard(Blocks):
             "/v1/resume",
             "the resume",
             terms,
-            again=False,
-            id=names.check_text("an id", ident) or None,
-            name=name or None,
-            owner=owner,
-            metadata=metadata,
+            {
+                "id": names.check_text("an id", ident) or None,
+                "name": name or None,
+                "owner": owner,
+                "metadata": metadata,
+            },
         )
         assert found is not None  # it is refused instead
         return found
@@ -330,11 +322,13 @@ class RemoteBoard(Blocks):
                 "/v1/acquire",
                 f"the acquire of {ident!r}",
                 terms,
-                id=ident,
-                slots=slots,
-                lease=lease or None,
-                owner=owner,
-                metadata=terms.metadata or None,
+                {
+                    "id": ident,
+                    "slots": slots,
+                    "lease": lease or None,
+                    "owner": owner,
+                    "metadata": terms.metadata or None,
+                },
             )
 
         found = self.wait_for(attempt, wait)
@@ -362,8 +356,9 @@ class RemoteBoard(Blocks):
 
     def repair(self, repaired: Callable[[Finding], None] | None = None) -> list[Finding]:
         found = self._session.change("/v1/repair", "the repair")
-        for each in self._findings(found, "repaired") if repaired is not None else ():
-            repaired(each)
+        if repaired is not None:
+            for each in self._findings(found, "repaired"):
+                repaired(each)
         return self._findings(found, "left")
 
     def _findings(self, found: Answer, key: str) -> list[Finding]:
@@ -400,7 +395,7 @@ class RemoteBoard(Blocks):
         wanted = [ident for ident, refusal in found.items() if refusal is None]
         for at in range(0, len(wanted), _FORGOTTEN):
             part = wanted[at : at + _FORGOTTEN]
-            rows = session.change("/v1/forget", "the forget", ids=part).get("ledger")
+            rows = session.change("/v1/forget", "the forget", {"ids": part}).get("ledger")
             for row in rows if isinstance(rows, list) else ():
                 if isinstance(row, dict) and row.get("status") != "forgotten":
                     refused = error_of(session, 409, row)
@@ -411,7 +406,7 @@ class RemoteBoard(Blocks):
     def purge(self, older_than: float) -> int:
         seconds = refusals.check_age(older_than)
         found = self._session.change(
-            "/v1/purge", "the purge", older_than=max(0, min(seconds, _AGES))
+            "/v1/purge", "the purge", {"older_than": max(0, min(seconds, _AGES))}
         )
         return int(self._session.value(int, found, "purged"))
 
@@ -454,13 +449,11 @@ class RemoteBoard(Blocks):
     def _act(self, name: str, verb: str, by: str, **fields: object) -> Task:
         self._check_exact(name)
         names.check_text("who acts", by)
-        found = self._session.change(
-            reading.named(name, verb),
-            f"{name}: {verb}",
-            by=by or self._session.host.signature,
-            **fields,
-        )
-        return self._session.task(found)
+        session, by = self._session, by or self._session.host.signature
+        before = () if "/" in name else names.exact(name)
+        done = reading.sought(session, verb, (*before, name), by)
+        path = reading.named(name, verb)
+        return session.task(session.change(path, f"{name}: {verb}", fields, by=by, done=done))
 
     def _check_exact(self, name: str) -> None:
         """Refuse an id, with the exact names that it has now."""
@@ -510,10 +503,11 @@ class RemoteBoard(Blocks):
         by = by or session.host.signature
         what_for = f"the undo of {event.verb}"
         if event.verb in events.ON_BOARD:
-            session.change("/v1/undo", what_for, by=by, name=event.dst, before=event.src)
+            session.change("/v1/undo", what_for, {"name": event.dst, "before": event.src}, by=by)
             return None
-        path = reading.named(event.dst, "undo")
-        return session.task(session.change(path, what_for, by=by, before=event.src))
+        path, given = reading.named(event.dst, "undo"), {"before": event.src}
+        done = reading.sought(session, "undo", (event.dst,), by)
+        return session.task(session.change(path, what_for, given, by=by, done=done))
 
     # Pauses
 
@@ -532,15 +526,22 @@ class RemoteBoard(Blocks):
         pauses.check_terms(reason, host, seconds)
         names.check_text("who acts", by)
         session = self._session
-        found = session.change(
-            "/v1/pauses",
-            "the pause",
-            by=by or session.host.signature,
-            reason=reason,
-            host=host or None,
-            seconds=seconds,
-            locks=bool(locks),
-        )
+        given = {"reason": reason, "host": host or None, "seconds": seconds, "locks": bool(locks)}
+        by = by or session.host.signature
+
+        def done(error: DibsError | None) -> Answer | None:
+            """The pause that a request with a lost answer has made."""
+            for row in session.get("/v1/pauses")["pauses"] if error is None else ():
+                pause: Pause = session.read(Pause, row)
+                who = pause.by.removesuffix(by) + by
+                lasts = None if pause.until is None else round(pause.until - pause.at, 3)
+                terms = (pause.reason, pause.host, pause.locks, lasts, pause.by)
+                if terms == (reason, host, bool(locks), seconds, who):
+                    held = (each for each in self.snapshot(ended=False).tasks.values() if each.live)
+                    return {"pause": row, "holders": [each.name for each in held]}
+            return None
+
+        found = session.change("/v1/pauses", "the pause", given, by=by, done=done)
         made: Pause = session.value(Pause, found, "pause")
         return made, session.value(tuple[Task, ...], found, "holders")
 
@@ -555,7 +556,7 @@ class RemoteBoard(Blocks):
         if not wanted:
             return ()
         by = by or session.host.signature
-        found = session.change("/v1/pauses/resume", "the resume", by=by, names=wanted)
+        found = session.change("/v1/pauses/resume", "the resume", {"names": wanted}, by=by)
         return self._pauses(found, "ended")
 
     def pauses(self) -> tuple[Pause, ...]:
@@ -708,6 +709,15 @@ class RemoteBoard(Blocks):
     ) -> Terms:
         self._session.refuse_read_only()
         return Terms(self._session.host, Settings(), owner, ttl, metadata, process, nonce)
+
+
+def _added(ident: str, error: DibsError | None) -> None:
+    """After a lost answer, what has the id is perhaps this caller's."""
+    if isinstance(error, Exists):
+        raise Uncertain(
+            f"the add of {ident!r}: its answer was lost, and now the id exists: "
+            "`dibs show` says what it is"
+        ) from error
 
 
 def _content(payload: bytes | IO[bytes]) -> dict[str, str]:

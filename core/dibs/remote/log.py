@@ -26,10 +26,9 @@ class RemoteLog:
 
     def note(self, verb: str, text: str, by: str = "") -> None:
         session = self._session
+        given = {"verb": verb, "text": text[:4096]}
         with suppress(DibsError):
-            session.change(
-                "/v1/log", "the note", by=by or session.host.signature, verb=verb, text=text[:4096]
-            )
+            session.change("/v1/log", "the note", given, by=by or session.host.signature)
 
     def end(self) -> Cursor:
         return self._cursor(self._session.get("/v1/log", limit=1), "until")

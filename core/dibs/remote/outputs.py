@@ -29,7 +29,9 @@ class RemoteOutput:
             self._session.change(
                 self._path,
                 "the output",
-                data_base64=b64encode(data[begin : begin + _PART]).decode(),
-                at=at + begin,
-                limit=self._limit,
+                {
+                    "data_base64": b64encode(data[begin : begin + _PART]).decode(),
+                    "at": at + begin,
+                    "limit": self._limit,
+                },
             )

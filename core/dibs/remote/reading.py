@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Container, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from dibs.model import names
 from dibs.model.entries import Entry, entry
-from dibs.model.errors import StorageError
+from dibs.model.errors import DibsError, StorageError
 from dibs.model.holder import Holder
 from dibs.model.questions import Question
 from dibs.model.snapshot import Snapshot
+from dibs.model.task import Task
 from dibs.remote.sessions import quoted
 
 if TYPE_CHECKING:
-    from dibs.model.task import Task
     from dibs.remote.log import RemoteLog
     from dibs.remote.sessions import Found, Session
 
@@ -40,15 +40,9 @@ def find_each(session: Session, idents: Iterable[str]) -> dict[str, list[Task]]:
     found: dict[str, list[Task]] = {}
     for part in some(idents):
         answer = session.ask("/v1/find", ids=part)
-        rows = session.value(list[tuple[_task(), ...]], answer, "found")
+        rows = session.value(list[tuple[Task, ...]], answer, "found")
         found |= {ident: list(tasks) for ident, tasks in zip(part, rows, strict=False)}
     return found
-
-
-def _task() -> Any:
-    from dibs.model.task import Task
-
-    return Task
 
 
 def find(session: Session, ident: str) -> tuple[Task, ...]:
@@ -152,6 +146,28 @@ def entries_of(session: Session, tasks: Iterable[Task]) -> list[Entry]:
     for part in some(task.name for task in tasks):
         found += session.value(list[Entry], session.ask("/v1/entries", names=part), "entries")
     return found
+
+
+def sought(
+    session: Session, verb: str, before: Sequence[str], by: str = ""
+) -> Callable[[DibsError | None], Found | None]:
+    """Finds in the log what a request with a lost answer has made of a task.
+
+    The end of a claim is looked for before it is tried again: its refusal would be logged. An act
+    is looked for if it was refused; another may have done the same, but not with this `by`.
+    """
+
+    def look(error: DibsError | None) -> Found | None:
+        task = names.read_any(before[0])
+        if task is None or (by and error is None):
+            return None
+        for event in reversed(log_of(session).of(task.id, 20)):
+            same = not by or event.by == by or event.by.endswith(f"/{by}")
+            if event.verb == verb and event.src in before and same and event.after is not None:
+                return {"task": {"name": event.dst}}
+        return None
+
+    return look
 
 
 def log_of(session: Session) -> RemoteLog:

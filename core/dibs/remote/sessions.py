@@ -11,6 +11,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from dibs.host import boottime, nonce
@@ -40,6 +41,9 @@ _BUSY = ("busy", "shutting_down")
 _GATEWAY = (502, 504)
 _SAFE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 Found = dict[str, Any]
+Done = Callable[[DibsError | None], Found | None]
+"""Finds what an earlier request has done; it receives what the request was refused with."""
+NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
 class Session:
@@ -73,7 +77,8 @@ class Session:
         """The settings of the board."""
         from dibs.model.settings import Settings
 
-        return self.value(Settings, self.about, "settings")
+        found: Settings = self.value(Settings, self.about, "settings")
+        return found
 
     def refuse_read_only(self) -> None:
         """Raise if this board was opened read-only."""
@@ -97,17 +102,18 @@ class Session:
         self,
         path: str,
         what: str,
+        fields: Mapping[str, object] = NOTHING,
         *,
         by: str = "",
         until: int = 0,
         looks: bool = False,
-        done: Callable[[DibsError], Found | None] | None = None,
-        **fields: object,
+        done: Done | None = None,
     ) -> Found:
         """The answer to a change; `Uncertain` if it was lost for good.
 
-        It is sent again after a cut, until that time on the boot-time clock. If it is then refused,
-        `done` may find what the request before has done. With `looks` the server looks itself.
+        It is sent again after a cut, until that time on the boot-time clock. `done` may find what
+        the request before has done: before it is sent again, and if it is then refused. With
+        `looks` the server looks itself.
         """
         self.refuse_read_only()
         return self._call(
@@ -133,6 +139,13 @@ class Session:
         if task is None:
             raise self.foreign("its answer has no valid task")
         return task
+
+    def number(self, found: Mapping[str, object], key: str) -> float:
+        """The number of an answer."""
+        number = found.get(key)
+        if isinstance(number, bool) or not isinstance(number, (int, float)) or not number >= 0:
+            raise self.foreign(f"its answer has no {key}")
+        return number
 
     def foreign(self, why: str) -> StorageError:
         """The error for what no server of dibs answers."""
@@ -171,7 +184,7 @@ class Session:
         by: str = "",
         until: int = 0,
         looks: bool = False,
-        done: Callable[[DibsError], Found | None] | None = None,
+        done: Done | None = None,
     ) -> Found:
         until = until or self.boottime() + self.patience
         given = {key: value for key, value in fields.items() if value is not None}
@@ -180,6 +193,8 @@ class Session:
         while True:
             if looks and sent:
                 given["again"] = True
+            if sent and done is not None and (found := _found(done)) is not None:
+                return found
             body = json.dumps(given).encode() if method == "POST" else b""
             if len(body) > _BODY_BYTES:
                 raise problems.too_long(what, len(body))
@@ -197,10 +212,10 @@ class Session:
             except problems.Busy as error:
                 why, sent = str(error), again
             except DibsError as error:
-                found = done(error) if again and done is not None else None
-                if found is None:
+                before = done(error) if again and done is not None else None
+                if before is None:
                     raise
-                return found
+                return before
             if self.boottime() >= until:
                 raise self._given_up(why, what if sent else "")
             self.sleep(_PAUSE)
@@ -259,6 +274,14 @@ class Session:
         )
         doubt.again = True
         return doubt
+
+
+def _found(done: Done) -> Found | None:
+    """What was done before, if the server can say so now."""
+    try:
+        return done(None)
+    except StorageError:
+        return None
 
 
 def quoted(text: str) -> str:

@@ -226,7 +226,8 @@ def _made_before(service: Service, call: RouteCall) -> Answer | None:
     for task in service.board.snapshot(ended=False).tasks.values():
         if task.live and task.claim.endswith(f"-{names.check_nonce(nonce)}"):
             claim = service.board.attach(task.stem)
-            if call.who.covers(task.id) and _is_own(call, claim):
+            own = call.who.role >= Role.OPERATOR or _is_own(call, claim)
+            if call.who.covers(task.id) and own:
                 return _taken(claim, "claimed" if task.kind == "task" else "acquired")
     return None
 
@@ -246,8 +247,10 @@ def _claim_below(board: Board, call: RouteCall, terms: dict[str, Any]) -> Claim 
     return None
 
 
-def _resume(service: Service, call: RouteCall) -> Made:
+def _resume(service: Service, call: RouteCall) -> Answer | Made:
     given = call.given
+    if (mine := _made_before(service, call)) is not None:
+        return mine
     if given["name"]:
         exact_name(call, given["name"])
         old = service.board.attach(given["name"])
@@ -641,7 +644,7 @@ TASK_ROUTES = (
         Role.WORKER,
         "Claim your own task or lock again after a restart; the old claim is revoked",
         _resume,
-        body={"id": _ID, "name": _NAME, **_TERMS},
+        body={"id": _ID, "name": _NAME, **_TERMS, "again": _AGAIN},
         answer=_CLAIM,
         codes=(
             *("held", "changed", "not_exact", "unknown_id", "lost", "paused", "exists"),
