@@ -27,6 +27,9 @@ class Page:
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self.requests: list[str] = []
         """The address of everything that was asked for."""
+        self.sent: list[str] = []
+        self.received: list[str] = []
+        """The messages of its websocket; those that it received are base64."""
         self.complaints: list[str] = []
         """What the browser wrote into its console."""
         self._reading = asyncio.ensure_future(self._read())
@@ -39,6 +42,13 @@ class Page:
                 self._answers.pop(found["id"]).set_result(found)
             elif found["method"] in ("Network.requestWillBeSent", "Network.webSocketCreated"):
                 self.requests.append(params.get("url") or params["request"]["url"])
+                if found["method"] == "Network.webSocketCreated":
+                    self.sent, self.received = [], []
+            elif found["method"] == "Network.webSocketFrameSent":
+                self.sent.append(params["response"]["payloadData"])
+            elif found["method"] == "Network.webSocketFrameReceived":
+                if params["response"]["opcode"] == 2:
+                    self.received.append(params["response"]["payloadData"])
             elif found["method"] == "Log.entryAdded":
                 self.complaints.append(params["entry"]["text"])
             elif found["method"] == "Runtime.exceptionThrown":

@@ -16,6 +16,7 @@ import pytest
 import dibs
 from dibs.serve.logins import Logins
 from dibs.serve.tokens import FOLDER, Principal, Role, Tokens
+from tests.core.holders import ends, held, worker
 from tests.patience import PATIENCE
 from tests.serve import server_process
 from tests.serve.http_client import until
@@ -237,6 +238,39 @@ def test_no_file_or_program_of_the_server_is_reached_from_a_dashboard(
         await terminal.shows("locked: this dashboard")
 
     visit(server, steps)
+
+
+@pytest.mark.parametrize("role", ["reader", "worker"])
+def test_what_a_role_may_not_do_the_server_refuses_also_after_unlock(
+    serving: Callable[..., ServerProcess], role: str
+) -> None:
+    server = serving()
+    token = add_token(server.board, "rita", role)
+    board = dibs.open(server.board)
+    with worker() as mortal:
+        name = held(board, "paint-8", mortal.pid).name
+        ends(mortal)
+
+    async def steps(visitor: Visitor) -> None:
+        await visitor.log_in(token)
+        terminal = await visitor.terminal()
+        await terminal.shows("READ-ONLY", "DEAD")
+        await terminal.press("8", "X")
+        await terminal.shows("read-only")
+        await terminal.press(":")
+        await terminal.shows("Search")
+        await terminal.press(*"unlock", "\r")
+        await terminal.shows("LOCKED")
+        await terminal.press(*"unlock", "\r")
+        await terminal.until(lambda: "READ-ONLY" not in terminal.drawn.text)
+        await asyncio.sleep(1)  # the row may just have moved; then the key is refused
+        await terminal.press("X")
+        await terminal.shows("exited")
+        await terminal.press("y")
+        await terminal.shows("none released", "read-only" if role == "reader" else "role operator")
+
+    visit(server, steps)
+    assert [task.name for task in board.find("paint-8")] == [name]
 
 
 def test_a_dashboard_follows_the_size_of_its_page(serving: Callable[..., ServerProcess]) -> None:

@@ -45,6 +45,8 @@ _INPUT_BYTES = 1 << 20
 """The longest message of a page, which is a text that is pasted."""
 _END = 1.5
 """Seconds in which a dashboard ends by itself; then it is killed."""
+_SEAT = 2.5
+"""Seconds for which a page waits until another dashboard ends, if there are too many."""
 _ALIVE = 15.0
 """Seconds after which a page has to show that it is still there."""
 _POLICY = (
@@ -128,6 +130,7 @@ class Browser:
         self._log = log
         self._logins = Logins()
         self._sittings: set[Sitting] = set()
+        self._seats = asyncio.Semaphore(terms.most)
         self._files = _static_files()
         self._pages = {
             "/": {"GET": self._first},
@@ -206,8 +209,6 @@ class Browser:
                 f"{who.name} may only see {who.prefix!r}: the board needs a token without a prefix."
             )
             return self._login_page(request_id, 403, why)
-        if who.role < Role.OPERATOR:  # until the dashboard can ask this server as its user
-            return self._login_page(request_id, 403, f"{who.name} is no operator.")
         cookie = self._logins.begin(token, who, time.monotonic())
         return self._home(request_id, f"{self._cookie}={cookie}")
 
@@ -267,7 +268,10 @@ class Browser:
         socket = web.WebSocketResponse(heartbeat=_ALIVE, timeout=1.0, max_msg_size=_INPUT_BYTES)
         socket.headers.update(headers_of(request_id))
         await socket.prepare(request)
-        if len(self._sittings) >= self.terms.most:
+        try:
+            async with asyncio.timeout(_SEAT):  # a page that is loaded again still ends
+                await self._seats.acquire()
+        except TimeoutError:
             why = f"All {self.terms.most} dashboards are in use. Try again later."
             await socket.close(code=4503, message=why.encode())
             return socket
@@ -277,6 +281,7 @@ class Browser:
             await self._sit(sitting, who, socket, columns, rows)
         finally:
             self._sittings.discard(sitting)
+            self._seats.release()
         return socket
 
     async def _sit(
@@ -290,7 +295,7 @@ class Browser:
         """Run a dashboard for a page."""
         folder = _new_folder(who)
         try:
-            argv, env = _command(self._service.location.where, sitting.login, folder)
+            argv, env = _command(self._url, sitting.login, folder)
             program = await TerminalProgram.start(argv, env, folder, columns, rows)
             try:
                 first = await _first_of(
