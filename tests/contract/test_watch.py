@@ -210,9 +210,11 @@ def test_the_board_of_a_watch_is_opened_for_another_thread(where: str) -> None:
 
 
 def test_a_watch_that_only_reads_opens_a_board_for_acts_once_they_are_unlocked(where: str) -> None:
-    watch = engine_of(where).watch(where, lambda delta: None, None, poll=1.0, read_only=True)
+    seen = Event()
+    engine = engine_of(where)
+    watch = engine.watch(where, lambda delta: seen.set(), None, poll=1.0, read_only=True)
     try:
-        assert soon(lambda: watch.health.live)
+        assert seen.wait(PATIENCE)
         with pytest.raises(dibs.ReadOnly):
             watch.open(read_only=True).park("task-2.available", "no")
         watch.open(read_only=False).park("task-2.available", "no")
