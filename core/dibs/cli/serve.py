@@ -54,9 +54,9 @@ def serve(voice: Voice, args: argparse.Namespace) -> int:
 
     wording = Wording(fields, fields_of, prometheus)
     secure = tls is not None or args.behind_proxy
-    browsing = Browsing(args.dashboards, args.dashboard_idle, secure)
+    pages = Browsing(args.dashboards, args.dashboard_idle, secure) if args.dashboards else None
     address = Address(host, port, tls)
-    return serve(location, folder, address, args.clients, wording, listening, browsing)
+    return serve(location, folder, address, args.clients, wording, listening, pages)
 
 
 def _address(text: str) -> tuple[str, int]:

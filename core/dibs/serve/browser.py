@@ -83,7 +83,7 @@ class Browsing(NamedTuple):
     """The terms on which dashboards are shown in browsers."""
 
     most: int
-    """How many at a time; none with 0."""
+    """How many at a time."""
     idle: float
     """Seconds without a key or click after which one ends."""
     secure: bool

@@ -540,7 +540,7 @@ async def _serve(
     clients: int,
     wording: Wording,
     listening: Callable[[str], object],
-    browsing: Browsing,
+    browsing: Browsing | None,
 ) -> int:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
@@ -548,7 +548,7 @@ async def _serve(
         loop.add_signal_handler(number, stop.set)
     loop.set_exception_handler(_loop_trouble)
     service = Service(location, tokens, wording)
-    browser = Browser(service, browsing, _complain) if browsing.most else None
+    browser = Browser(service, browsing, _complain) if browsing is not None else None
     board = BoardHttp(service, browser)
     await service.begin()
     _raise_limit()
@@ -608,7 +608,10 @@ def serve(
     clients: int,
     wording: Wording,
     listening: Callable[[str], object],
-    browsing: Browsing,
+    browsing: Browsing | None = None,
 ) -> int:
-    """Serve a board until SIGTERM; `listening` receives the address."""
+    """Serve a board until SIGTERM; `listening` receives the address.
+
+    There are pages for browsers if `browsing` is given.
+    """
     return asyncio.run(_serve(location, tokens, address, clients, wording, listening, browsing))
