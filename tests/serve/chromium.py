@@ -115,11 +115,11 @@ class Page:
                 "Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1
             )
 
-    async def resize(self, width: int, height: int, scale: float = 1) -> None:
+    async def resize(self, width: int, height: int) -> None:
         """Give the page another size."""
         await self.do(
             "Emulation.setDeviceMetricsOverride",
-            width=width, height=height, deviceScaleFactor=scale, mobile=False,
+            width=width, height=height, deviceScaleFactor=0, mobile=False,
         )  # fmt: skip
 
     async def picture(self) -> bytes:
@@ -129,13 +129,13 @@ class Page:
 
 
 @asynccontextmanager
-async def browser() -> AsyncIterator[Callable[[], Any]]:
-    """A browser; what it gives opens a tab."""
+async def browser(*more: str) -> AsyncIterator[Callable[[], Any]]:
+    """A browser, perhaps with more flags; what it gives opens a tab."""
     assert PROGRAM is not None
     with tempfile.TemporaryDirectory(prefix="dibs-chromium-", ignore_cleanup_errors=True) as home:
         flags = ("--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0")
         process = await asyncio.create_subprocess_exec(
-            PROGRAM, *flags, f"--user-data-dir={home}", "about:blank",
+            PROGRAM, *flags, *more, f"--user-data-dir={home}", "about:blank",
             stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
         assert process.stderr is not None

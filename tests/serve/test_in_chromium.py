@@ -40,7 +40,7 @@ signal.pause()
 """
 
 
-class Board:
+class Shown:
     """A page with the dashboard, and what its terminal shows."""
 
     def __init__(self, page: Page) -> None:
@@ -123,7 +123,7 @@ def test_a_dead_workers_task_is_released_and_its_late_commit_refused(
         await log_in(page, "dibs_wrong")
         await page.has("document.querySelector('.why').innerText === 'This token is not valid.'")
         await log_in(page, token)
-        shown = Board(page)
+        shown = Shown(page)
         await shown.shows("render-0777", "mail-0000", "? help")
 
         await shown.press("/", *"id~mail-0007", "Enter")
@@ -164,7 +164,7 @@ def test_a_dead_workers_task_is_released_and_its_late_commit_refused(
     assert all(event.by.startswith("olga") for event in released)
 
 
-async def lacks(shown: Board, word: str) -> bool:
+async def lacks(shown: Shown, word: str) -> bool:
     return word not in shown.text
 
 
@@ -180,14 +180,14 @@ def test_a_page_too_many_says_so(scratch: Path) -> None:
         first, second = await tab(), await tab()
         await first.open(server.url)
         await log_in(first, token)
-        await Board(first).shows("? help")
+        await Shown(first).shows("? help")
         await second.open(server.url)
         await second.has("document.querySelector('#why').innerText.startsWith('All 1 dashboards')")
         await first.open("about:blank")
         await second.click("#again")
         await second.has("document.body.classList.contains('-first-byte')")
-        await Board(second).shows("? help")
-        await Board(second).press("q")
+        await Shown(second).shows("? help")
+        await Shown(second).press("q")
         await second.has("document.querySelector('#why').innerText === 'The dashboard was closed.'")
 
     try:
