@@ -17,7 +17,7 @@ from pathlib import Path
 CORE = Path(__file__).parents[1]
 PACKAGE = CORE / "dibs"
 SERVER = PACKAGE / "serve"
-SHARED = ("__init__.py", "tokens.py")
+SHARED = (SERVER / "__init__.py", SERVER / "tokens.py")
 """What the file has of the server, which needs a package that must be installed: the tokens."""
 MOST = 250_000
 """The limit for the file, in bytes."""
@@ -84,7 +84,7 @@ def files() -> Iterator[tuple[str, bytes]]:
         folders[:] = [name for name in folders if name not in _LEFT_OUT]
         for name in names:
             path = Path(folder, name)
-            if path.parent == SERVER and name not in SHARED:
+            if SERVER in path.parents and path not in SHARED:
                 continue
             data = path.read_bytes()
             yield (

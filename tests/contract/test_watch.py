@@ -10,6 +10,7 @@ from threading import Event
 import pytest
 
 import dibs
+from dibs.board import engine_of
 from dibs.model.delta import Delta
 from dibs.model.health import Trouble
 from tests.contract.place import Places
@@ -206,6 +207,19 @@ def test_the_board_of_a_watch_is_opened_for_another_thread(where: str) -> None:
         found.watch.open().park("task-2.available", "no")
         with pytest.raises(dibs.ReadOnly):
             found.watch.open(read_only=True).park("task-3.available", "no")
+
+
+def test_a_watch_that_only_reads_opens_a_board_for_acts_once_they_are_unlocked(where: str) -> None:
+    seen = Event()
+    engine = engine_of(where)
+    watch = engine.watch(where, lambda delta: seen.set(), None, poll=1.0, read_only=True)
+    try:
+        assert seen.wait(PATIENCE)
+        with pytest.raises(dibs.ReadOnly):
+            watch.open(read_only=True).park("task-2.available", "no")
+        watch.open(read_only=False).park("task-2.available", "no")
+    finally:
+        assert watch.stop(PATIENCE)
 
 
 def test_nothing_is_reported_after_the_end_and_no_thread_is_left(where: str) -> None:

@@ -40,7 +40,7 @@ from dibs_tui.model.commands import COMMANDS, spelled
 from dibs_tui.model.frame.notice_row import DEMO_SECONDS
 from dibs_tui.screens.board import BoardScreen
 from dibs_tui.settings import memory
-from dibs_tui.settings.config import Config
+from dibs_tui.settings.config import NOT_LOCAL, Config
 from dibs_tui.settings.keymap import check
 from dibs_tui.settings.memory import Remembered
 from dibs_tui.settings.themes import THEMES, themes
@@ -119,6 +119,7 @@ class DibsApp(App[None]):
             where,
             KeyBurstGuard(),
             self.config.evidence_command,
+            self.config.local,
         )
         self.toasts: list[Toast] = []
         self.said: list[Toast] = []
@@ -183,6 +184,13 @@ class DibsApp(App[None]):
     def keys_arrived(self, times: list[float]) -> None:
         """Note the keys that the terminal's thread has read, before any of them is handled."""
         self.operator.keys.arrived(times)
+
+    def action_suspend_process(self) -> None:
+        """Suspend to the shell, if there is one."""
+        if self.config.local:
+            super().action_suspend_process()
+        else:
+            self.notify(f"suspend: {NOT_LOCAL}", timeout=3)
 
     def unlock(self) -> None:
         """Unlock the acts for five minutes."""

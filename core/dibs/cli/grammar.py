@@ -86,8 +86,8 @@ VERBS = {
     "serve": Verb(
         "serve",
         "serve:serve",
-        "listen cert key proxied clients tokens hooks hooknetwork",
-        "serve the board over HTTP, and send its events to its hooks",
+        "listen cert key proxied clients dashboards unused tokens hooks hooknetwork",
+        "serve the board over HTTP and in browsers, and send its events to its hooks",
     ),
     "token": Verb(
         "serve",
@@ -692,6 +692,20 @@ OPTIONS: dict[str, Add] = {
         type=count,
         default=10_500,
         help="number of connections at a time (default: 10500)",
+    ),
+    "dashboards": lambda p: p.add_argument(
+        "--dashboards",
+        metavar="N",
+        type=count,
+        default=8,
+        help="number of dashboards in browsers at a time (default: 8; 0: no pages for browsers)",
+    ),
+    "unused": lambda p: p.add_argument(
+        "--dashboard-idle",
+        metavar="TIME",
+        type=_seconds,
+        default=8 * 3600.0,
+        help="time without a key after which a dashboard in a browser ends (default: 8h)",
     ),
     "tokens": lambda p: p.add_argument(
         "--tokens",

@@ -30,6 +30,7 @@ def serve(voice: Voice, args: argparse.Namespace) -> int:
             "proxy in front has TLS"
         )
     try:
+        from dibs.serve.browser import Browsing
         from dibs.serve.http_server import Address, serve
     except ImportError as error:
         raise _why(error) from None
@@ -56,8 +57,10 @@ def serve(voice: Voice, args: argparse.Namespace) -> int:
         stdout.flush()
 
     wording = Wording(fields, fields_of, prometheus)
+    secure = tls is not None or args.behind_proxy
+    pages = Browsing(args.dashboards, args.dashboard_idle, secure) if args.dashboards else None
     address = Address(host, port, tls)
-    return serve(location, folder, address, args.clients, wording, listening, senders)
+    return serve(location, folder, address, args.clients, wording, listening, senders, pages)
 
 
 def _senders(board: Board, args: argparse.Namespace) -> HookSenders:

@@ -145,7 +145,7 @@ class PostgresEngine:
         """Follow the board in a database, from now on or as soon as it exists."""
         from dibs.postgres.watch import PostgresWatch
 
-        found = PostgresWatch(where, report, open_database, read_only=read_only)
+        found = PostgresWatch(where, report, open_database)
         found.start()
         return found
 

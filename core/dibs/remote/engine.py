@@ -114,7 +114,7 @@ class RemoteEngine:
         """Follow the board behind an address, from now on or as soon as it answers."""
         from dibs.remote.watch import RemoteWatch
 
-        found = RemoteWatch(where, report, open_served, read_only=read_only)
+        found = RemoteWatch(where, report, open_served)
         found.start()
         return found
 

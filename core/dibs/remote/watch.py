@@ -50,8 +50,6 @@ class RemoteWatch(Thread):
         where: str,
         report: Callable[[Delta], object],
         open_board: Callable[..., RemoteBoard],
-        *,
-        read_only: bool = False,
     ) -> None:
         super().__init__(name="dibs-reader", daemon=True)
         self.health = Health()
@@ -59,7 +57,6 @@ class RemoteWatch(Thread):
         self._where = where
         self._report = report
         self._open = open_board
-        self._read_only = read_only
         self._inbox: SimpleQueue[tuple[str, tuple[str, ...]]] = SimpleQueue()
         self._ended = False
         self._tries = 0
@@ -86,7 +83,7 @@ class RemoteWatch(Thread):
 
     def open(self, *, read_only: bool = False) -> RemoteBoard:
         """The board for another thread."""
-        return self._open(self._where, create=False, read_only=read_only or self._read_only)
+        return self._open(self._where, create=False, read_only=read_only)
 
     def stop(self, wait: float = 0.0) -> bool:
         """Stop, and wait so long for the end; False if the server has not answered by then."""

@@ -31,6 +31,7 @@ from dibs.serve.answers import (
 )
 from dibs.serve.board_streams import DeltaFeed, EventTail, check_watches
 from dibs.serve.bodies import read_body, read_query
+from dibs.serve.browser import Browser, Browsing
 from dibs.serve.connections import BODY_BYTES, ConnectionServer
 from dibs.serve.lock_names import check_lock_name
 from dibs.serve.problems import Refusal, problem_of
@@ -82,8 +83,9 @@ class Address(NamedTuple):
 class BoardHttp:
     """Answers the requests about one board."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, browser: Browser | None) -> None:
         self.service = service
+        self.browser = browser
         self.table = RouteTable(ROUTES)
         self.keys = RequestKeys()
         self.locks = Hub()
@@ -125,9 +127,13 @@ class BoardHttp:
 
     async def _answer(self, request: web.BaseRequest, request_id: str) -> web.StreamResponse:
         raw, _, query = request.raw_path.partition("?")
-        route, path = self.table.find(request.method, raw)
+        page = self.browser.find(request.method, raw) if self.browser is not None else None
+        if page is None:
+            route, path = self.table.find(request.method, raw)
         if self.closing:
             raise Refusal("shutting_down", "the server ends", retry_after_ms=1000)
+        if page is not None:
+            return await page(request, request_id)
         if route.kind == OPEN:
             return await self._open(route, request_id)
         digest, who = await self._principal(request)
@@ -449,13 +455,15 @@ class BoardHttp:
                     await self._revoke()
 
     async def _revoke(self) -> None:
-        """End the streams of tokens that were removed."""
+        """End the streams and dashboards of tokens that were removed."""
         valid = self._principals = await self.service.verbs.run(self._valid)
         self.locks.keep(valid)
         self.log.keep(valid)
         for feed in self._feeds:
             if feed.digest not in valid:
                 feed.end()
+        if self.browser is not None:
+            self.browser.keep(valid)
 
     def _poll_log(self) -> None:
         """Look for new events, unless such a look waits already."""
@@ -472,6 +480,8 @@ class BoardHttp:
         self.log.close()
         for feed in self._feeds:
             feed.end()
+        if self.browser is not None:
+            self.browser.close()
         self.waiting.close()
 
 
@@ -532,6 +542,7 @@ async def _serve(
     wording: Wording,
     listening: Callable[[str], object],
     senders: HookSenders,
+    browsing: Browsing | None,
 ) -> int:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
@@ -539,7 +550,8 @@ async def _serve(
         loop.add_signal_handler(number, stop.set)
     loop.set_exception_handler(_loop_trouble)
     service = Service(location, tokens, wording)
-    board = BoardHttp(service)
+    browser = Browser(service, browsing, _complain) if browsing is not None else None
+    board = BoardHttp(service, browser)
     await service.begin()
     _raise_limit()
     server = ConnectionServer(board.handle, clients)
@@ -549,9 +561,12 @@ async def _serve(
         )
     except OSError as error:
         raise StorageError(f"{address.host}:{address.port}: {error.strerror or error}") from None
-    found = sockets.sockets[0].getsockname()
     looking = loop.create_task(board.look_after())
-    listening(address._replace(host=found[0], port=found[1]).url)
+    bound = _bound(sockets, address.tls)
+    inner = await loop.create_server(server, "127.0.0.1", 0) if browser and address.tls else None
+    if browser is not None:
+        browser.begin(_near(_bound(inner) if inner else bound).url, bound.port)
+    listening(bound.url)
     senders.begin()
     await stop.wait()
     last = threading.Timer(_LAST, os._exit, (0,))
@@ -560,6 +575,8 @@ async def _serve(
     looking.cancel()
     senders.stop()
     sockets.close()
+    if inner is not None:
+        inner.close()
     board.close()
     server.pre_shutdown()
     with suppress(TimeoutError):
@@ -568,6 +585,19 @@ async def _serve(
     service.end(_GRACE)
     await loop.run_in_executor(None, senders.end, _GRACE / 2)
     return 0
+
+
+def _bound(sockets: asyncio.Server, tls: ssl.SSLContext | None = None) -> Address:
+    """Where a server listens."""
+    host, port = sockets.sockets[0].getsockname()[:2]
+    return Address(host, port, tls)
+
+
+def _near(address: Address) -> Address:
+    """The same as this machine reaches it."""
+    return address._replace(
+        host={"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address.host, address.host)
+    )
 
 
 def _loop_trouble(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -584,6 +614,12 @@ def serve(
     wording: Wording,
     listening: Callable[[str], object],
     senders: HookSenders,
+    browsing: Browsing | None = None,
 ) -> int:
-    """Serve a board until SIGTERM; `listening` receives the address."""
-    return asyncio.run(_serve(location, tokens, address, clients, wording, listening, senders))
+    """Serve a board until SIGTERM; `listening` receives the address.
+
+    There are pages for browsers if `browsing` is given.
+    """
+    return asyncio.run(
+        _serve(location, tokens, address, clients, wording, listening, senders, browsing)
+    )

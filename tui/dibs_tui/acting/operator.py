@@ -23,3 +23,5 @@ class Operator(NamedTuple):
     keys: KeyBurstGuard
     evidence_command: tuple[str, ...] = ()
     """The site's own command that is asked about a holder; empty for none."""
+    local: bool = True
+    """Whether files and programs of this machine may be used."""

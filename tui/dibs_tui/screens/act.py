@@ -305,7 +305,8 @@ class ActScreen(Dialog[dict[str, Outcome] | None]):
             if back := self._way_back():
                 yield Key("u", back, "undo")
             yield Key("c", "copy results", "copy")
-            yield Key("e", "save them", "export")
+            if self._operator.local:
+                yield Key("e", "save them", "export")
             return
         if self._chosen:
             return
@@ -447,7 +448,7 @@ class ActScreen(Dialog[dict[str, Outcome] | None]):
 
     def action_export(self) -> None:
         """Save the results to files."""
-        if self.over:
+        if self.over and self._operator.local:
             run_in_background(self._save)
 
     def _save(self) -> None:

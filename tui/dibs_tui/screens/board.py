@@ -34,6 +34,7 @@ from dibs_tui.screens.dialogs import Dialogs
 from dibs_tui.screens.export_rows import ExportRows
 from dibs_tui.screens.list_commands import ListCommands
 from dibs_tui.screens.saved_filters import SavedFilters
+from dibs_tui.settings.config import NOT_LOCAL
 from dibs_tui.text.safe import clean
 from dibs_tui.widgets.body import Body
 from dibs_tui.widgets.filterbar import FilterBar
@@ -128,9 +129,11 @@ class BoardScreen(Screen[None]):
             app, self._model, locate(operator.path), lambda: self.body.cursor_task,
             self.acts.why_no_copy,
         )  # fmt: skip
+        self._no_files = "" if config.local else NOT_LOCAL
         export = ExportRows(
-            app, self.body, self._model, self._source.label, lambda: self.filter_text
-        )
+            app, self.body, self._model, self._source.label, lambda: self.filter_text,
+            self._no_files,
+        )  # fmt: skip
         self.saved_filters = SavedFilters(
             app, dashboard, lambda: self.filter_text, self._show_saved
         )
@@ -523,6 +526,7 @@ class BoardScreen(Screen[None]):
             run=self.commands.run, act=self.acts.start_on, why_no_copy=self.acts.why_no_copy,
             can_undo=lambda: self.acts.can_undo,
             pasted=lambda: self._dashboard.operator.keys.together,
+            no_files=self._no_files,
         )  # fmt: skip
 
     def _inspect(self, task: Task, tab: str = "") -> None:

@@ -31,19 +31,31 @@ class ExportRows:
     """Writes the rows that the list with the cursor has now, in their order, into a new file."""
 
     def __init__(
-        self, app: App[Any], body: Body, model: BoardModel, board: str, terms: Callable[[], str]
+        self,
+        app: App[Any],
+        body: Body,
+        model: BoardModel,
+        board: str,
+        terms: Callable[[], str],
+        why_not: str,
     ) -> None:
-        """`board` is the place of the board, `terms` returns the filter."""
+        """`board` is the place of the board, `terms` returns the filter.
+
+        `why_not` says why nothing may be saved here, or is "".
+        """
         self._app = app
         self._body = body
         self._model = model
         self._board = board
         self._terms = terms
+        self._why_not = why_not
         self.handlers: dict[str, Handler] = {"export": self._ask}
 
     def _ask(self) -> str | None:
         from dibs_tui.screens.enter_line import EnterLine
 
+        if self._why_not:
+            return self._why_not
         found = self._body.cursor_list
         rows = found.listed_rows() if found is not None else ()
         if not rows:

@@ -114,12 +114,14 @@ class InspectScreen(Screen[None]):
         why_no_copy: Callable[[], str] = lambda: "",
         can_undo: Callable[[], bool] = lambda: False,
         pasted: Callable[[], bool] = lambda: False,
+        no_files: str = "",
     ) -> None:
         """`commands` is the registry with the user's keys, `listed` the list that it came from.
 
         `run` runs a command that does the same everywhere. `act` opens the dialog of an act on the
         task, or returns why it is refused. `can_undo` says whether the last act from here can be,
-        `pasted` whether the last key came with others.
+        `pasted` whether the last key came with others. `no_files` says why nothing may be saved or
+        paged here, or is "".
         """
         super().__init__()
         self._source = source
@@ -128,6 +130,7 @@ class InspectScreen(Screen[None]):
         self._why_no_copy = why_no_copy
         self._can_undo = can_undo
         self._pasted = pasted
+        self._no_files = no_files
         self._commands = commands
         for command in commands:  # before it is mounted: a key may follow at once
             for key in command.keys:
@@ -242,7 +245,8 @@ class InspectScreen(Screen[None]):
         if self.tab == "output":
             left = "FOLLOWING: f stops" if self._follows else "f follows the output"
             left = self._search.place(self.query_one("#inspected", Page).lines) or left
-        right = "v opens $PAGER" if self._pages(details) is not None else ""
+        paged = not self._no_files and self._pages(details) is not None
+        right = "v opens $PAGER" if paged else ""
         room = max(0, cells - width(left) - width(right) - 3)
         yield "follow", ((f" {left}", "ok-text" if self._follows else "muted"),)
         yield "", ((" " * room, "text"),)
@@ -270,7 +274,7 @@ class InspectScreen(Screen[None]):
                 yield Key("n N", "next, prev", "find(1)")
             yield Key("f", "follow", "follow")
             yield Key("w", "wrap", "wrap")
-            if keys["export"]:
+            if keys["export"] and not self._no_files:
                 yield Key(spelled(keys["export"][0]), "export", "export")
         for command, title in _FOOTER.items():
             if keys.get(command) and self._fits(command, details):
@@ -400,7 +404,7 @@ class InspectScreen(Screen[None]):
         if data is None:
             self.notify("there is nothing to page", timeout=2)
             return
-        why = PASTED if self._pasted() else page_text(self.app, data)
+        why = PASTED if self._pasted() else self._no_files or page_text(self.app, data)
         if why:
             self.notify(why, markup=False, timeout=5)
 
@@ -465,8 +469,8 @@ class InspectScreen(Screen[None]):
         if details is None or not self._only_output("export"):
             return
         data = self._pages(details)
-        if self._pasted() or data is None:
-            why = PASTED if data is not None else "there is no output"
+        if self._pasted() or data is None or self._no_files:
+            why = self._no_files or (PASTED if data is not None else "there is no output")
             self.notify(f"export: {why}", timeout=3)
         else:
             self.app.push_screen(export_dialog(self.app, details.task.id, data))

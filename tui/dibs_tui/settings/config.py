@@ -23,6 +23,8 @@ RIGHTS = (
     *("reap", "deliveries"),
 )
 """The acts that the `[rights]` of the configuration can lock, each separately."""
+NOT_LOCAL = "locked: this dashboard has no files or programs of its machine"
+"""What is said where `local` is false."""
 _FORMER_RIGHTS = {"prioritise": "prioritize"}
 _BYTES = 65_536
 
@@ -64,6 +66,8 @@ class Config(NamedTuple):
     """The number of tasks above which an act asks for that number to be typed."""
     mouse: bool = True
     """False lets the terminal select text; otherwise that needs the shift key."""
+    local: bool = True
+    """False locks what reaches this machine's files and programs: export, the pager, suspend."""
     rights: Mapping[str, bool] = {}
     """Which acts are allowed; one that is not named is. `reap` is automatic requeueing here."""
     keys: Mapping[str, tuple[str, ...]] = {}
@@ -295,6 +299,7 @@ _RULES: dict[str, tuple[str, Callable[[object], object]]] = {
     "failing_again": _number(1, 999_999_999),
     "bulk_limit": _number(1, 1_000_000),
     "mouse": _TRUTH,
+    "local": _TRUTH,
     "rights": (f"a table of true or false for {', '.join(RIGHTS)}", _rights),
     "keys": ('a table of commands, each with a key such as "f6" or a list of keys', _keys),
 }
