@@ -87,9 +87,12 @@ def test_the_page_for_agents_is_short() -> None:
     assert len(AGENTS.split()) <= AGENTS_WORDS
 
 
-def test_systemd_accepts_the_unit_of_the_janitor(tmp_path: Path) -> None:
-    (unit,) = fences(CLI, "ini")
-    path = tmp_path / "dibs-janitor.service"
+@pytest.mark.parametrize("name", ["janitor", "serve", "serve-tls"])
+def test_systemd_accepts_the_units(tmp_path: Path, name: str) -> None:
+    serve, tls = fences((ROOT / "docs/running-serve.md").read_text(), "ini")
+    (janitor,) = fences(CLI, "ini")
+    unit = {"janitor": janitor, "serve": serve, "serve-tls": serve + tls}[name]
+    path = tmp_path / f"dibs-{name}.service"
     path.write_text(unit.replace("/usr/local/bin/dibs", sys.executable).replace("User=tasks\n", ""))
     tool = shutil.which("systemd-analyze")
     if tool is None:
