@@ -84,6 +84,21 @@ def test_the_page_for_agents_is_short() -> None:
     assert len(AGENTS.split()) <= AGENTS_WORDS
 
 
+@pytest.mark.parametrize("name", ["serve", "serve-tls"])
+def test_systemd_accepts_the_units(tmp_path: Path, name: str) -> None:
+    serve, tls = fences((ROOT / "docs/running-serve.md").read_text(), "ini")
+    unit = {"serve": serve, "serve-tls": serve + tls}[name]
+    path = tmp_path / f"dibs-{name}.service"
+    path.write_text(unit.replace("/usr/local/bin/dibs", sys.executable))
+    tool = shutil.which("systemd-analyze")
+    if tool is None:
+        pytest.skip("THE UNIT WAS NOT TRIED: systemd-analyze is not installed")
+    done = subprocess.run([tool, "verify", path], capture_output=True, text=True, timeout=PATIENCE)
+    if "Failed to" in done.stderr and path.name not in done.stderr:
+        pytest.skip(f"THE UNIT WAS NOT TRIED: {done.stderr.strip()}")
+    assert path.name not in done.stderr
+
+
 @pytest.fixture
 def env(tmp_path: Path) -> dict[str, str]:
     """An environment with `dibs` on the path, as after an installation."""

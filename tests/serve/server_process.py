@@ -35,6 +35,16 @@ def add_token(board: Path, name: str, role: str = "worker", prefix: str = "") ->
     return Tokens(str(board / FOLDER)).add(name, Role[role.upper()], prefix)
 
 
+def certificate(folder: Path) -> tuple[Path, Path]:
+    """A new certificate for this machine, and its key."""
+    cert, key = folder / "cert.pem", folder / "key.pem"
+    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    made += ["-nodes", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
+    made += ["-keyout", str(key), "-out", str(cert), "-days", "2"]
+    subprocess.run(made, check=True, capture_output=True, timeout=PATIENCE)
+    return cert, key
+
+
 class ServerProcess:
     """`dibs serve` on a board, on any free port."""
 

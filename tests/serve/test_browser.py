@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import shutil
 import signal
+import ssl
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,7 +22,7 @@ from tests.core.holders import ends, held, worker
 from tests.patience import PATIENCE
 from tests.serve import server_process
 from tests.serve.http_client import until
-from tests.serve.server_process import ServerProcess, add_token
+from tests.serve.server_process import ServerProcess, add_token, certificate
 from tests.serve.web_terminal import Visitor, visit
 
 
@@ -113,6 +115,24 @@ def test_by_tls_the_cookie_goes_no_other_way(serving: Callable[..., ServerProces
         assert (await visitor.log_in(token)).headers["Set-Cookie"].endswith("; Secure")
 
     visit(server, steps)
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="NO TLS: openssl is not installed")
+def test_a_dashboard_of_a_server_with_tls_needs_no_certificate(
+    serving: Callable[..., ServerProcess], scratch: Path
+) -> None:
+    cert, key = certificate(scratch)
+    server = serving("--tls-cert", str(cert), "--tls-key", str(key))
+    token = add_token(server.board, "olga", "operator")
+    trusts = ssl.create_default_context(cafile=str(cert))
+
+    async def steps(visitor: Visitor) -> None:
+        answer = await visitor.log_in(token)
+        assert answer.headers["Set-Cookie"].endswith("; Secure")
+        terminal = await visitor.terminal()
+        await terminal.shows("paint-7")
+
+    visit(server, steps, trusts)
 
 
 @pytest.mark.parametrize("origin", [None, "null", "https://elsewhere.example", "http://127.0.0.1"])

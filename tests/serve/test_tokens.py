@@ -16,7 +16,7 @@ import dibs
 from dibs.serve.tokens import Principal, Role, Tokens, hash_of
 from tests.patience import PATIENCE
 from tests.serve.http_client import HttpClient
-from tests.serve.server_process import ENV, ServerProcess, add_token, run_dibs
+from tests.serve.server_process import ENV, ServerProcess, add_token, certificate, run_dibs
 
 
 @pytest.fixture
@@ -128,11 +128,7 @@ def test_what_is_no_address_is_refused(board: Path, listen: str) -> None:
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="NO TLS: openssl is not installed")
 def test_tls_with_a_certificate(board: Path, scratch: Path) -> None:
-    cert, key = scratch / "cert.pem", scratch / "key.pem"
-    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
-    made += ["-nodes", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
-    made += ["-keyout", str(key), "-out", str(cert), "-days", "2"]
-    subprocess.run(made, check=True, capture_output=True, timeout=PATIENCE)
+    cert, key = certificate(scratch)
     token = add_token(board, "ci")
     server = ServerProcess(board, "--tls-cert", str(cert), "--tls-key", str(key))
     try:

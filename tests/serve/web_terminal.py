@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import Awaitable, Callable
 
 import aiohttp
@@ -143,12 +144,17 @@ class Visitor:
         return WebTerminal(socket, columns, rows)
 
 
-def visit(server: ServerProcess, steps: Callable[[Visitor], Awaitable[None]]) -> None:
+def visit(
+    server: ServerProcess,
+    steps: Callable[[Visitor], Awaitable[None]],
+    tls: ssl.SSLContext | None = None,
+) -> None:
     """Take these steps in a new browser."""
 
     async def main() -> None:
         jar = aiohttp.CookieJar(unsafe=True)  # also of a host that has only a number
-        async with aiohttp.ClientSession(cookie_jar=jar) as session:
+        connector = aiohttp.TCPConnector(ssl=tls if tls is not None else True)
+        async with aiohttp.ClientSession(cookie_jar=jar, connector=connector) as session:
             await steps(Visitor(session, server))
 
     asyncio.run(main())
