@@ -82,7 +82,7 @@ def test_what_was_acknowledged_is_there_after_each_kill_of_the_server(
         kills += 1
     assert [worker.returncode for worker in workers] == [0, 0, 0]
     assert kills >= 3
-    ends = defaultdict(list)
+    ends: defaultdict[str, list[int]] = defaultdict(list)
     fences: defaultdict[str, list[int]] = defaultdict(list)
     for line in ledger.read_text().splitlines():
         verb, ident, fence = line.split()
