@@ -137,7 +137,7 @@ def _request(address: HookUrl, ident: str, body: bytes, secret: bytes) -> bytes:
 
 def _status(sock: socket.socket, until: float) -> int:
     """The status of the answer; the rest of it is read as far as it is short and here in time."""
-    response = HTTPResponse(cast("socket.socket", _Answer(sock, until)), method="POST")
+    response = HTTPResponse(cast("socket.socket", _HookReply(sock, until)), method="POST")
     try:
         response.begin()
         with suppress(OSError, HTTPException, ValueError):
@@ -147,7 +147,7 @@ def _status(sock: socket.socket, until: float) -> int:
         response.close()
 
 
-class _Answer(io.RawIOBase):
+class _HookReply(io.RawIOBase):
     """What arrives on a socket, until a time, and up to a length."""
 
     def __init__(self, sock: socket.socket, until: float) -> None:
