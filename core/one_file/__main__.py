@@ -75,7 +75,7 @@ def alike(found: dict[str, bytes]) -> Iterator[tuple[str, bytes]]:
 
 def _weight(words: set[bytes]) -> float:
     """By this the common words count less for a long file, which has more of everything."""
-    return 1.0 + len(words) ** 0.8
+    return float(1 + len(words) ** 0.8)
 
 
 def files() -> Iterator[tuple[str, bytes]]:

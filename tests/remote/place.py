@@ -16,7 +16,7 @@ from pathlib import Path
 
 import dibs
 from dibs.remote.engine import RemoteBoard
-from dibs.remote.sessions import Session
+from dibs.remote.sessions import RemoteSession
 from dibs.serve.tokens import Role, Tokens
 from tests.core import tools
 from tests.remote.farm import MovedWorld
@@ -91,7 +91,7 @@ class Place:
 
     def other(self, host: dibs.Host | None = None) -> RemoteBoard:
         """The board as another process sees it."""
-        session = Session(self.url, host or dibs.this_host())
+        session = RemoteSession(self.url, host or dibs.this_host())
         session.boottime = self.world.boottime
         session.sleep = self.advance
         return RemoteBoard(session)

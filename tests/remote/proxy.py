@@ -83,6 +83,8 @@ class Proxy:
                     return
                 server.sendall(request)
                 answer = _message(server)
+                if not answer:
+                    return
                 if loss is not None:
                     self.lost += 1
                     if loss is Loss.HALF:

@@ -37,6 +37,8 @@ variables that dibs reads:
   DIBS_BOARD      the board, if -d does not name one; DIBS_DIR is its alias
   DIBS_CLAIM      the claim of `dibs note`
   DIBS_HOST       the name of this host (default: its host name)
+  DIBS_TOKEN      the token for a board at http://…; DIBS_TOKEN_FILE names a
+                  file with it that only its user can read
   DIBS_SESSION    the session of the claims that `--mine` means (default:
                   CLAUDE_CODE_SESSION_ID)
   DIBS_THEME, DIBS_READ_ONLY, NO_COLOR    settings of the dashboard

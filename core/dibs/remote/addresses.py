@@ -20,7 +20,7 @@ _TOKEN_BYTES = 4096
 HOW = "give it in DIBS_TOKEN, or in a file that DIBS_TOKEN_FILE names"
 
 
-class Address(NamedTuple):
+class ServerAddress(NamedTuple):
     """The address of a server."""
 
     tls: bool
@@ -42,7 +42,7 @@ class Address(NamedTuple):
         return f"[{self.host}]" if ":" in self.host else self.host
 
 
-def address_of(where: str) -> Address:
+def address_of(where: str) -> ServerAddress:
     """The address in a location; `BadName` if it is not one of a server."""
     m = _match_address(where)
     port = int(m[3] or (443 if m[1].lower() == "https" else 80)) if m else 0
@@ -53,7 +53,7 @@ def address_of(where: str) -> Address:
                 f"write it as http://HOST:PORT; for the token, {HOW}"
             )
         raise BadName(f"{short(where)} is no address of a server: write it as http://HOST:PORT")
-    return Address(m[1].lower() == "https", m[2].strip("[]").lower(), port, m[4])
+    return ServerAddress(m[1].lower() == "https", m[2].strip("[]").lower(), port, m[4])
 
 
 def location_of(where: str) -> Location:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dibs.model.task import Task
     from dibs.remote import reading
     from dibs.remote.outputs import RemoteOutput
-    from dibs.remote.sessions import Done, Found, Session
+    from dibs.remote.sessions import Done, Found, RemoteSession
 else:
     delays, refusals, slots, saying, asking, reading = map(
         LazyModule,
@@ -49,7 +49,9 @@ REASON_CHARS = 4096
 class RemoteClaim:
     """A claim on a task of a served board; `dibs.protocols.Claim` documents each verb."""
 
-    def __init__(self, session: Session, task: Task, record: Record, deadline: int = 0) -> None:
+    def __init__(
+        self, session: RemoteSession, task: Task, record: Record, deadline: int = 0
+    ) -> None:
         self._session = session
         self.task = task
         self.record = record
@@ -245,7 +247,7 @@ def reason_of(text: str) -> str | None:
 
 
 def take(
-    session: Session,
+    session: RemoteSession,
     path: str,
     what: str,
     terms: Terms,
@@ -300,7 +302,7 @@ def _record(given: dict[str, Any], ttl: float, terms: Terms) -> Record:
     )
 
 
-def _give_back(session: Session, mark: str) -> None:
+def _give_back(session: RemoteSession, mark: str) -> None:
     """Release a claim whose maker was interrupted before it learned its name."""
     session.close()  # what the server has not begun to answer it releases by itself
     with suppress(DibsError):
@@ -309,7 +311,7 @@ def _give_back(session: Session, mark: str) -> None:
                 RemoteClaim(session, task, Record()).release("interrupted")
 
 
-def attach(session: Session, text: str) -> RemoteClaim:
+def attach(session: RemoteSession, text: str) -> RemoteClaim:
     """The claim of that exact name, for a process that did not make it."""
     found = [names.read(name) for name in names.exact(text)[:2]]
     known = [task for task in found if task is not None and task.live and task.claim]

@@ -16,7 +16,7 @@ from dibs.model.settings import Settings, check_count, check_wait
 from dibs.remote import claims
 from dibs.remote.addresses import location_of
 from dibs.remote.claims import reason_of
-from dibs.remote.sessions import Session, quoted
+from dibs.remote.sessions import RemoteSession, quoted
 
 if TYPE_CHECKING:
     from dibs import waiting as waits
@@ -84,7 +84,7 @@ def open_served(
 ) -> RemoteBoard:
     """The board behind an address; whether there is one its first request finds out."""
     here = this_host()._replace(name=host) if host else this_host()
-    return RemoteBoard(Session(str(where), here, read_only=read_only))
+    return RemoteBoard(RemoteSession(str(where), here, read_only=read_only))
 
 
 class RemoteEngine:
@@ -144,7 +144,7 @@ def _there(where: str, verb: str) -> NoReturn:
 class RemoteBoard(Blocks):
     """A board behind a server; `dibs.board.Board` documents each verb."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: RemoteSession) -> None:
         self._session = session
 
     def __repr__(self) -> str:

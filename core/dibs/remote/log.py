@@ -12,7 +12,7 @@ from dibs.model.events import Cursor, Event
 from dibs.model.rates import TOTALS, Rates
 
 if TYPE_CHECKING:
-    from dibs.remote.sessions import Session
+    from dibs.remote.sessions import RemoteSession
 
 _FIRST, _PAGE = 100, 2000
 """How many events the first request asks for, and each later one."""
@@ -21,7 +21,7 @@ _FIRST, _PAGE = 100, 2000
 class RemoteLog:
     """The events of all processes, as the server reads them."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: RemoteSession) -> None:
         self._session = session
 
     def note(self, verb: str, text: str, by: str = "") -> None:

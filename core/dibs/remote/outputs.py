@@ -10,7 +10,7 @@ from dibs.remote.sessions import quoted
 
 if TYPE_CHECKING:
     from dibs.model.task import Task
-    from dibs.remote.sessions import Session
+    from dibs.remote.sessions import RemoteSession
 
 _PART = 700_000
 
@@ -18,7 +18,7 @@ _PART = 700_000
 class RemoteOutput:
     """Keeps the beginning and the end of what the work on one claim prints."""
 
-    def __init__(self, session: Session, task: Task, limit: int) -> None:
+    def __init__(self, session: RemoteSession, task: Task, limit: int) -> None:
         self._session = session
         self._path = f"/v1/claims/{quoted(task.name)}/output"
         self._limit = check_log_bytes(limit)

@@ -11,7 +11,7 @@ from dibs.remote.addresses import HOW
 
 if TYPE_CHECKING:
     from dibs.model.task import Task
-    from dibs.remote.sessions import Session
+    from dibs.remote.sessions import RemoteSession
 
 _PLAIN: Mapping[str, type[DibsError]] = {
     "uncertain": errors.Uncertain,
@@ -45,7 +45,7 @@ def too_long(what: str, length: int) -> BadName:
     )
 
 
-def error_of(session: Session, status: int, found: Mapping[str, object]) -> Exception:
+def error_of(session: RemoteSession, status: int, found: Mapping[str, object]) -> Exception:
     """The error for a refusal."""
     text, code, given = found.get("error"), found.get("code"), found.get("details")
     if not isinstance(text, str) or not isinstance(code, str):
@@ -82,7 +82,7 @@ def error_of(session: Session, status: int, found: Mapping[str, object]) -> Exce
 
 
 def _held(
-    session: Session, kind: type[errors.Held], text: str, details: Mapping[str, Any]
+    session: RemoteSession, kind: type[errors.Held], text: str, details: Mapping[str, Any]
 ) -> errors.Held:
     task = names.read_any(_text(details, "name"))
     if task is None:

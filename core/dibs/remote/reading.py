@@ -18,7 +18,7 @@ from dibs.remote.sessions import quoted
 
 if TYPE_CHECKING:
     from dibs.remote.log import RemoteLog
-    from dibs.remote.sessions import Found, Session
+    from dibs.remote.sessions import Found, RemoteSession
 
 MANY = 1000
 """So many ids or names are in one request."""
@@ -35,7 +35,7 @@ def some(given: Iterable[str]) -> Iterator[list[str]]:
         yield listed[at : at + MANY]
 
 
-def find_each(session: Session, idents: Iterable[str]) -> dict[str, list[Task]]:
+def find_each(session: RemoteSession, idents: Iterable[str]) -> dict[str, list[Task]]:
     """What has each of these texts as its id now; a text that is no id has nothing."""
     found: dict[str, list[Task]] = {}
     for part in some(idents):
@@ -45,7 +45,7 @@ def find_each(session: Session, idents: Iterable[str]) -> dict[str, list[Task]]:
     return found
 
 
-def find(session: Session, ident: str) -> tuple[Task, ...]:
+def find(session: RemoteSession, ident: str) -> tuple[Task, ...]:
     """What has that id now."""
     names.escape(ident)
     return tuple(find_each(session, [ident]).get(ident, ()))
@@ -56,26 +56,26 @@ def named(name: str, verb: str) -> str:
     return f"/v1/names/{quoted(name)}/{verb}"
 
 
-def holder(session: Session, task: Task) -> Holder | None:
+def holder(session: RemoteSession, task: Task) -> Holder | None:
     """The holder of exactly this claim; None if its name is gone."""
     answer = session.get(named(task.name, "holder"))
     found: Holder | None = session.value(Holder | None, answer, "holder")
     return found
 
 
-def is_there(session: Session, task: Task) -> bool:
+def is_there(session: RemoteSession, task: Task) -> bool:
     """Whether a task still has exactly this name."""
     return any(now.name == task.name for now in find(session, task.id))
 
 
-def questions(session: Session, task: Task) -> tuple[Question, ...]:
+def questions(session: RemoteSession, task: Task) -> tuple[Question, ...]:
     """The questions that were asked about a task, oldest first."""
     answer = session.get(named(task.name, "questions"))
     found: tuple[Question, ...] = session.value(tuple[Question, ...], answer, "questions")
     return found
 
 
-def content(session: Session, found: Found, key: str) -> bytes | None:
+def content(session: RemoteSession, found: Found, key: str) -> bytes | None:
     """Bytes that were sent as text, or as base64."""
     text, data = found.get(key), found.get(f"{key}_base64")
     try:
@@ -86,7 +86,7 @@ def content(session: Session, found: Found, key: str) -> bytes | None:
         raise session.foreign(f"its answer has no valid {key}") from None
 
 
-def payload(session: Session, task: Task, limit: int) -> bytes:
+def payload(session: RemoteSession, task: Task, limit: int) -> bytes:
     """The beginning of a payload, a page at a time."""
     parts: list[bytes] = []
     have = 0
@@ -106,7 +106,7 @@ def payload(session: Session, task: Task, limit: int) -> bytes:
     return b"".join(parts)
 
 
-def snapshot(session: Session, *, ended: bool = True) -> Snapshot:
+def snapshot(session: RemoteSession, *, ended: bool = True) -> Snapshot:
     """The complete board; without `ended` it omits done, failed and free ones."""
     answer = session.get("/v1/snapshot", ended=ended)
     data = answer.get("snapshot")
@@ -116,13 +116,15 @@ def snapshot(session: Session, *, ended: bool = True) -> Snapshot:
     return found
 
 
-def ages(session: Session, states: Sequence[str]) -> dict[str, float | None]:
+def ages(session: RemoteSession, states: Sequence[str]) -> dict[str, float | None]:
     """For how many seconds each task in these states is as it is, by its exact name."""
     answer = session.get("/v1/ages", state=states)
     return dict(session.value(dict[str, float | None], answer, "ages"))
 
 
-def entries(session: Session, seen: Snapshot, states: Container[str] | None = None) -> list[Entry]:
+def entries(
+    session: RemoteSession, seen: Snapshot, states: Container[str] | None = None
+) -> list[Entry]:
     """Every row of a snapshot with its ages; with `states` those in one of them, and all claims."""
     wanted = [
         task for task in seen.tasks.values() if states is None or task.live or task.state in states
@@ -140,7 +142,7 @@ def entries(session: Session, seen: Snapshot, states: Container[str] | None = No
     return rows
 
 
-def entries_of(session: Session, tasks: Iterable[Task]) -> list[Entry]:
+def entries_of(session: RemoteSession, tasks: Iterable[Task]) -> list[Entry]:
     """The rows of a few tasks now."""
     found: list[Entry] = []
     for part in some(task.name for task in tasks):
@@ -149,7 +151,7 @@ def entries_of(session: Session, tasks: Iterable[Task]) -> list[Entry]:
 
 
 def sought(
-    session: Session, verb: str, before: Sequence[str], by: str = ""
+    session: RemoteSession, verb: str, before: Sequence[str], by: str = ""
 ) -> Callable[[DibsError | None], Found | None]:
     """Finds in the log what a request with a lost answer has made of a task.
 
@@ -170,7 +172,7 @@ def sought(
     return look
 
 
-def log_of(session: Session) -> RemoteLog:
+def log_of(session: RemoteSession) -> RemoteLog:
     """The log of the board."""
     from dibs.remote.log import RemoteLog
 

@@ -20,7 +20,7 @@ from dibs.model.errors import DibsError, ReadOnly, StorageError, Uncertain, shor
 from dibs.model.lazy import LazyModule
 from dibs.model.sample import SECOND
 from dibs.remote.addresses import address_of, token
-from dibs.remote.wire import Answer, Connection, NoAnswer, Unreachable
+from dibs.remote.wire import Answer, HttpConnection, NoAnswer, NoServer
 
 if TYPE_CHECKING:
     from dibs.host import Host
@@ -46,7 +46,7 @@ Done = Callable[[DibsError | None], Found | None]
 NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
-class Session:
+class RemoteSession:
     """The connections of one process; all threads of it may share it."""
 
     def __init__(self, where: str, host: Host, *, read_only: bool = False) -> None:
@@ -59,7 +59,7 @@ class Session:
         self.nonce = nonce
         self.patience = PATIENCE
         self._token = token()
-        self._free: list[tuple[int, Connection]] = []
+        self._free: list[tuple[int, HttpConnection]] = []
         """Connections that no thread uses now, each with its process."""
         self._about: Found | None = None
 
@@ -154,9 +154,9 @@ class Session:
             "update the older one of client and server"
         )
 
-    def stream(self, path: str, seconds: float) -> Connection:
-        """A connection that follows a stream; `Unreachable` if there is none now."""
-        conn = Connection(self.address)
+    def stream(self, path: str, seconds: float) -> HttpConnection:
+        """A connection that follows a stream; `NoServer` if there is none now."""
+        conn = HttpConnection(self.address)
         try:
             answer = conn.stream(path, self._head(""), seconds)
             if isinstance(answer, Answer):
@@ -186,7 +186,7 @@ class Session:
         looks: bool = False,
         done: Done | None = None,
     ) -> Found:
-        until = until or self.boottime() + self.patience
+        hurry, until = bool(until), until or self.boottime() + self.patience
         given = {key: value for key, value in fields.items() if value is not None}
         head = self._head(by) + (f"X-Request-Key: {self.nonce()}\r\n" if what else "")
         sent = False
@@ -198,14 +198,15 @@ class Session:
             body = json.dumps(given).encode() if method == "POST" else b""
             if len(body) > _BODY_BYTES:
                 raise problems.too_long(what, len(body))
+            again = sent
             try:
                 conn = self._connection()
-                again, sent = sent, True
-                answer = self._asked(conn, method, path, head, body, self._silence(until))
+                sent = True
+                answer = self._asked(conn, method, path, head, body, self._silence(until, hurry))
                 if answer.status not in _GATEWAY:
                     return self._body(answer)
                 why = f"a proxy answered {answer.status}"
-            except Unreachable as error:
+            except NoServer as error:
                 why = str(error)
             except NoAnswer as error:
                 raise self.foreign(str(error)) from None
@@ -227,7 +228,7 @@ class Session:
             f"X-Agent: {agent}\r\n" if agent else ""
         )
 
-    def _connection(self) -> Connection:
+    def _connection(self) -> HttpConnection:
         """A connection that no other thread uses; a forked child has its own."""
         while self._free:
             pid, conn = self._free.pop()
@@ -235,10 +236,10 @@ class Session:
                 return conn
             if pid == os.getpid():
                 conn.close()
-        return Connection(self.address)
+        return HttpConnection(self.address)
 
     def _asked(
-        self, conn: Connection, method: str, path: str, head: str, body: bytes, seconds: float
+        self, conn: HttpConnection, method: str, path: str, head: str, body: bytes, seconds: float
     ) -> Answer:
         try:
             answer = conn.ask(method, path, head, body, seconds)
@@ -248,10 +249,13 @@ class Session:
         self._free.append((os.getpid(), conn))
         return answer
 
-    def _silence(self, until: int) -> float:
-        """For how many seconds to wait for an answer: a beat must not wait beyond its lease."""
+    def _silence(self, until: int, hurry: bool) -> float:
+        """For how many seconds to wait for an answer.
+
+        A beat must not wait beyond its lease, and asks again over another connection before that.
+        """
         left = (until - self.boottime()) / SECOND
-        return min(SILENCE, max(left, 0.5))
+        return min(SILENCE, max(left / 3 if hurry else left, 0.5))
 
     def _body(self, answer: Answer) -> Found:
         """The object of an answer; raises what it refuses with."""

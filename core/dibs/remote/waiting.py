@@ -12,11 +12,11 @@ from dibs.model.sample import SECOND
 from dibs.model.task import DONE, FAILED, Task
 from dibs.model.waiters import AFTER, EVERY, IDLE
 from dibs.remote import reading
-from dibs.remote.wire import NoAnswer, Unreachable
+from dibs.remote.wire import NoAnswer, NoServer
 
 if TYPE_CHECKING:
-    from dibs.remote.sessions import Session
-    from dibs.remote.wire import Connection
+    from dibs.remote.sessions import RemoteSession
+    from dibs.remote.wire import HttpConnection
 
 AGAIN = int(0.8 * SECOND)
 """Between two attempts if nothing seems to change."""
@@ -31,10 +31,10 @@ class RemoteRetry:
     every = 0.05
     """Seconds between two looks at what the stream has brought, which cost the server nothing."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: RemoteSession) -> None:
         self._session = session
         self._start = self._soon = self._again = 0
-        self._stream: Connection | None = None
+        self._stream: HttpConnection | None = None
         self._dead_until = 0
         self._changed = False
 
@@ -71,14 +71,14 @@ class RemoteRetry:
             return
         try:
             self._stream = self._session.stream("/v1/events?snapshot=false", _BEGIN)
-        except (DibsError, Unreachable):
+        except (DibsError, NoServer):
             self._dead_until = now + 2 * AGAIN
 
     def _look(self) -> None:
         try:
             while self._stream is not None and (data := self._stream.more(0)):
                 self._changed = self._changed or b"data:" in data
-        except (Unreachable, NoAnswer):
+        except (NoServer, NoAnswer):
             self._drop()
             self._changed = True
 
@@ -88,12 +88,12 @@ class RemoteRetry:
             self._stream = None
 
 
-def pause(session: Session, seconds: float) -> None:
+def pause(session: RemoteSession, seconds: float) -> None:
     """Sleep until the board has changed, but for about a second at most."""
     wait(session, RemoteRetry(session), session.boottime() + int(min(seconds, 1) * SECOND))
 
 
-def wait(session: Session, retry: RemoteRetry, until: int) -> None:
+def wait(session: RemoteSession, retry: RemoteRetry, until: int) -> None:
     """Sleep until the board has changed or that time has come, but for about a second at most."""
     retry.missed()
     while not retry.due() and (left := until - session.boottime()) > 0:
@@ -103,7 +103,7 @@ def wait(session: Session, retry: RemoteRetry, until: int) -> None:
 class RemotePresence:
     """The presence of one worker that waits; `dibs.protocols.Presence` documents it."""
 
-    def __init__(self, session: Session, owner: str | None = None) -> None:
+    def __init__(self, session: RemoteSession, owner: str | None = None) -> None:
         self._session = session
         self._owner = owner if owner is not None else session.host.name
         names.fold_owner(self._owner)
@@ -143,7 +143,7 @@ class RemotePresence:
 
 
 def wait_ended(
-    session: Session,
+    session: RemoteSession,
     tasks: Iterable[Task],
     seconds: float = inf,
     ended: Callable[[Task], object] | None = None,
@@ -170,7 +170,7 @@ def wait_ended(
         wait(session, retry, end)
 
 
-def _look(session: Session, before: dict[str, Task | None]) -> dict[str, Task | None]:
+def _look(session: RemoteSession, before: dict[str, Task | None]) -> dict[str, Task | None]:
     """What these ids are now; None if one is gone and the log does not say how it ended."""
     found: dict[str, Task | None] = {}
     there = reading.find_each(session, before)
@@ -184,7 +184,7 @@ def _look(session: Session, before: dict[str, Task | None]) -> dict[str, Task | 
     return found
 
 
-def _last_seen(session: Session, ident: str) -> Task | None:
+def _last_seen(session: RemoteSession, ident: str) -> Task | None:
     """How a task ended whose name is gone, by the log."""
     for event in reversed(reading.log_of(session).of(ident, 20)):
         for task in (event.after, event.before):

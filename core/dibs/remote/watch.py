@@ -21,15 +21,15 @@ from dibs.model.errors import BoardMissing, DibsError, StorageError
 from dibs.model.health import Health, Trouble
 from dibs.model.sample import SECOND, Sample
 from dibs.remote import reading
-from dibs.remote.sessions import Session
-from dibs.remote.wire import MOST, NoAnswer, Unreachable
+from dibs.remote.sessions import RemoteSession
+from dibs.remote.wire import MOST, NoAnswer, NoServer
 
 if TYPE_CHECKING:
     from dibs.model.events import Event
     from dibs.model.evidence import Verdict
     from dibs.model.task import Task
     from dibs.remote.engine import RemoteBoard
-    from dibs.remote.wire import Connection
+    from dibs.remote.wire import HttpConnection
 
 _RETRY = (0.1, 0.5, 1.0, 2.0)
 """Seconds until the server is asked again after trouble: less and less often."""
@@ -103,7 +103,7 @@ class RemoteWatch(Thread):
                 self._follow()
             except DibsError as error:
                 self._note_trouble(error)
-            except Unreachable as error:
+            except NoServer as error:
                 self._note_trouble(StorageError(f"{self._where}: {error}: start the server"))
             except Exception as error:  # no reader may end the watch
                 self._note_trouble(StorageError(f"{self._where}: {error!r}"))
@@ -113,7 +113,7 @@ class RemoteWatch(Thread):
     def _follow(self) -> None:
         """Connect, and follow the board until that fails."""
         self.health = self.health._replace(busy=time.monotonic())
-        session = Session(self._where, this_host(), read_only=True)
+        session = RemoteSession(self._where, this_host(), read_only=True)
         stream = session.stream("/v1/watch", _CONNECT)
         try:
             self._again = [] if self._begun or self._tasks else None
@@ -124,7 +124,7 @@ class RemoteWatch(Thread):
             stream.close()
             session.close()
 
-    def _listen(self, session: Session, stream: Connection) -> None:
+    def _listen(self, session: RemoteSession, stream: HttpConnection) -> None:
         data, heard = b"", time.monotonic()
         while not self._ended:
             more = stream.more(_LOOK)
@@ -137,13 +137,13 @@ class RemoteWatch(Thread):
                         self._take(session, line[5:])
                         heard = time.monotonic()
             elif now - heard > _SILENCE:
-                raise Unreachable("the server has not said anything for a while")
+                raise NoServer("the server has not said anything for a while")
             if len(data) > MOST:
                 raise NoAnswer("an event is too long")
             if not self._attend(session):
                 return
 
-    def _take(self, session: Session, data: bytes) -> None:
+    def _take(self, session: RemoteSession, data: bytes) -> None:
         """One event: what has changed, or only how the server's own watch is."""
         try:
             row = json.loads(data)
@@ -226,7 +226,7 @@ class RemoteWatch(Thread):
 
     # What other threads ask, and trouble
 
-    def _attend(self, session: Session) -> bool:
+    def _attend(self, session: RemoteSession) -> bool:
         """Do what other threads ask; False if the board has to be read again."""
         while True:
             try:
@@ -238,7 +238,7 @@ class RemoteWatch(Thread):
             if what == "since":
                 self._look_since(session, wanted)
 
-    def _look_since(self, session: Session, wanted: tuple[str, ...]) -> None:
+    def _look_since(self, session: RemoteSession, wanted: tuple[str, ...]) -> None:
         known = [self._tasks[name] for name in wanted if name in self._tasks][:_FEW]
         since: dict[str, int] = {}
         last = self._now

@@ -16,7 +16,7 @@ from dibs.model.errors import StorageError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dibs.remote.addresses import Address
+    from dibs.remote.addresses import ServerAddress
 
 MOST = 1 << 28
 """The longest answer."""
@@ -27,7 +27,7 @@ CONNECT = 10.0
 _ENDED = "the server closed the connection"
 
 
-class Unreachable(Exception):
+class NoServer(Exception):
     """There is no connection to the server now, or it was cut."""
 
 
@@ -42,10 +42,10 @@ class Answer(NamedTuple):
     body: bytes
 
 
-class Connection:
+class HttpConnection:
     """A connection that is kept from one request to the next."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: ServerAddress) -> None:
         self._address = address
         self._data = b""
         """What was received and not used yet."""
@@ -53,7 +53,7 @@ class Connection:
         try:
             plain = socket.create_connection((address.host, address.port), CONNECT)
         except OSError as error:
-            raise Unreachable(_why(error)) from None
+            raise NoServer(_why(error)) from None
         self._socket = plain
         try:
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -89,7 +89,7 @@ class Connection:
                 return Answer(status, b"".join(self._chunks(MOST)))
             return Answer(status, self._exactly(length))
         except OSError as error:
-            raise Unreachable(_why(error)) from None
+            raise NoServer(_why(error)) from None
 
     def stream(self, path: str, head: str, seconds: float) -> int | Answer:
         """Begin to follow a stream: its status, which is 200, or the answer that refuses it."""
@@ -99,7 +99,7 @@ class Connection:
                 return Answer(status, self._exactly(length))
             return status if status == 200 else Answer(status, b"".join(self._chunks(_HEAD)))
         except OSError as error:
-            raise Unreachable(_why(error)) from None
+            raise NoServer(_why(error)) from None
 
     def more(self, seconds: float) -> bytes:
         """What comes next of the stream; empty if nothing came in that time."""
@@ -108,12 +108,12 @@ class Connection:
             line = self._peek_line()
             length = _length(line, 16)
             if not length:
-                raise Unreachable("the server ended the stream")
+                raise NoServer("the server ended the stream")
             self._need(len(line) + 2 + length + 2)
         except TimeoutError:
             return b""
         except OSError as error:
-            raise Unreachable(_why(error)) from None
+            raise NoServer(_why(error)) from None
         start = len(line) + 2
         found, self._data = self._data[start : start + length], self._data[start + length + 2 :]
         return found
@@ -221,7 +221,7 @@ def _length(text: str, base: int) -> int:
         raise NoAnswer("it does not say how long it is") from None
 
 
-def _secured(plain: socket.socket, address: Address) -> socket.socket:
+def _secured(plain: socket.socket, address: ServerAddress) -> socket.socket:
     import ssl
 
     try:
@@ -237,7 +237,7 @@ def _secured(plain: socket.socket, address: Address) -> socket.socket:
             f"{address.url}: no TLS with this server ({why}): check whether it has http"
         ) from None
     except OSError as error:
-        raise Unreachable(_why(error)) from None
+        raise NoServer(_why(error)) from None
 
 
 def _why(error: OSError) -> str:

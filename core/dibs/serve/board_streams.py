@@ -177,6 +177,8 @@ def _health(watch: Watch | None) -> Row | None:
     if watch is None:
         return None
     health, now = watch.health, time.monotonic()
+    if health.why_polling == LogHints.why:  # what dibs changes is reported as it happens
+        health = health._replace(live=True, why_polling="")
     ages = {key: now - at if (at := getattr(health, key)) else -1.0 for key in _TIMES}
     return {key: plain(value) for key, value in (health._asdict() | ages).items()}
 

@@ -1,0 +1,139 @@
+"""What stands between a client and a server is said in one line that says what to do."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import dibs
+from dibs.serve.tokens import FOLDER, Tokens
+from tests.contract.command import Command
+from tests.serve.server_process import ServerProcess, add_token
+
+
+def said(url: str, *words: str, code: int = 1, **env: str | None) -> str:
+    """The line with which a command fails."""
+    command = Command(url)
+    given = command.env | {key: value for key, value in env.items() if value is not None}
+    command.env = {key: value for key, value in given.items() if env.get(key, "") is not None}
+    return command(*(words or ("ls",)), code=code)
+
+
+def test_no_token_is_said_with_where_to_put_it(served: ServerProcess) -> None:
+    found = said(served.url, code=2, DIBS_TOKEN=None, DIBS_TOKEN_FILE=None)
+    assert "there is no token" in found
+    assert "DIBS_TOKEN_FILE" in found
+
+
+def test_a_wrong_and_a_revoked_token_are_refused(served: ServerProcess) -> None:
+    assert "wrong or was revoked" in said(served.url, DIBS_TOKEN="dibs_wrong")
+    token = add_token(served.board, "gone")
+    board = dibs.open(served.url)
+    assert said(served.url, "add", "x", code=0, DIBS_TOKEN=token) == "x.available"
+    Tokens(str(served.board / FOLDER)).remove("gone")
+    assert "wrong or was revoked" in said(served.url, "claim", DIBS_TOKEN=token)
+    assert [task.state for task in board.find("x")] == ["available"]
+
+
+def test_a_token_is_no_header_and_no_two_words(served: ServerProcess) -> None:
+    for wrong in ("dibs_a b", "dibs_a\r\nX-Agent: root", "dibs_\u00e9"):
+        assert "no valid token" in said(served.url, code=2, DIBS_TOKEN=wrong)
+
+
+def test_a_token_is_taken_from_a_file_that_only_its_user_can_read(
+    served: ServerProcess, tmp_path: Path
+) -> None:
+    file = tmp_path / "token"
+    file.write_text(os.environ["DIBS_TOKEN"] + "\n")
+    for mode in (0o644, 0o640, 0o604):
+        file.chmod(mode)
+        found = said(served.url, code=2, DIBS_TOKEN=None, DIBS_TOKEN_FILE=str(file))
+        assert f"{file}: others can read the token: run `chmod 600`" in found
+    file.chmod(0o600)
+    assert said(served.url, "add", "x", code=0, DIBS_TOKEN=None, DIBS_TOKEN_FILE=str(file))
+    missing = said(served.url, code=2, DIBS_TOKEN=None, DIBS_TOKEN_FILE=str(tmp_path / "none"))
+    assert "No such file" in missing
+    folder = said(served.url, code=2, DIBS_TOKEN=None, DIBS_TOKEN_FILE=str(tmp_path))
+    assert "must be a plain file" in folder
+
+
+def test_a_role_and_a_prefix_are_kept(served: ServerProcess) -> None:
+    reader = add_token(served.board, "look", "reader")
+    worker = add_token(served.board, "ci", "worker", "ci-")
+    assert "needs the role worker" in said(served.url, "add", "x", DIBS_TOKEN=reader)
+    assert "only for ids that begin with ci-" in said(served.url, "add", "x", DIBS_TOKEN=worker)
+    said(served.url, "add", "ci-1", code=0, DIBS_TOKEN=worker)
+    claim = said(served.url, "claim", "--owner", "a", code=0, DIBS_TOKEN=worker)
+    assert dibs.open(served.url).attach(claim).record.owner == "ci/a"
+    assert "needs the role operator" in said(served.url, "park", claim, DIBS_TOKEN=worker)
+    said(served.url, "done", claim, code=0, DIBS_TOKEN=worker)
+
+
+def test_the_token_is_in_no_message_and_in_no_command_line(served: ServerProcess) -> None:
+    token = os.environ["DIBS_TOKEN"]
+    board = dibs.open(served.url)
+    board.add("x")
+    with pytest.raises(dibs.Refused) as caught:
+        board.add("x")
+    seen = [repr(board), str(caught.value), *board.location, *board.location.command_line_args]
+    assert not any(token in text for text in seen)
+    with pytest.raises(dibs.BadName, match="has no user, password or options") as refused:
+        dibs.open("http://me:secret@127.0.0.1:1")
+    assert "secret" not in str(refused.value)
+
+
+def test_no_server_and_what_is_no_address(served: ServerProcess) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    assert "Connection refused: start the server" in said(f"http://127.0.0.1:{port}")
+    for wrong in ("http://", "http://a:0", "http://a:99999", "http://a b", "https://[::1"):
+        with pytest.raises(dibs.BadName, match="is no address of a server"):
+            dibs.open(wrong)
+
+
+def test_a_board_that_is_opened_read_only_changes_nothing(served: ServerProcess) -> None:
+    board = dibs.open(served.url, read_only=True)
+    for change in (
+        lambda: board.add("x"),
+        board.claim,
+        lambda: board.acquire("x"),
+        board.reap,
+        lambda: board.park("x.available", "no"),
+        lambda: board.purge(0),
+    ):
+        with pytest.raises(dibs.ReadOnly, match="opened read-only"):
+            change()
+    assert board.snapshot().counts() == dict.fromkeys(board.snapshot().counts(), 0)
+
+
+def test_tls_is_used_only_with_an_authority_that_is_trusted(scratch: Path) -> None:
+    key, cert = scratch / "key.pem", scratch / "cert.pem"
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
+            *("-keyout", str(key), "-out", str(cert), "-subj", "/CN=127.0.0.1"),
+            *("-addext", "subjectAltName=IP:127.0.0.1"),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    server = ServerProcess(scratch / "board", "--tls-cert", str(cert), "--tls-key", str(key))
+    try:
+        token = add_token(server.board, "op", "operator")
+        url = server.url
+        assert url.startswith("https://")
+        found = said(url, DIBS_TOKEN=token)
+        assert "its certificate is not trusted" in found
+        assert "SSL_CERT_FILE" in found
+        trusted = {"DIBS_TOKEN": token, "SSL_CERT_FILE": str(cert)}
+        assert said(url, "add", "x", code=0, **trusted) == "x.available"
+        assert said(url, "claim", code=0, **trusted).startswith("x.f1.")
+        plain = "http" + url.removeprefix("https")
+        assert said(plain, DIBS_TOKEN=token)
+    finally:
+        server.stop()
