@@ -81,7 +81,8 @@ def test_a_hanging_mount_never_blocks_the_keyboard(
         troubled_while_hanging(shown, hanging.place)
         hanging.go_on()
         shown.lacks("NO ANSWER")
-        words = r"the\s+storage\s+(stalled|is\s+stalled|is\s+slow):.*bulk\s+acts\s+locked"
+        locked = r"bulk\s+acts\s+are\s+locked\s+for\s+\S+:"
+        words = rf"{locked}\s+the\s+storage\s+(stalled|is\s+stalled|is\s+slow)"
         shown.wait_for(lambda: re.search(words, shown.text, re.DOTALL))
         verb(path, "add", "task-9")
         shown.shows("task-9")
