@@ -16,6 +16,7 @@ from dibs.model.errors import DibsError
 from dibs.remote import sessions, watch, wire
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.fast("dibs.remote")
 Answer = Callable[[socket.socket], object]
 
 

@@ -68,7 +68,11 @@ def test_a_role_and_a_prefix_are_kept(served: ServerProcess) -> None:
     assert "only for ids that begin with ci-" in said(served.url, "add", "x", DIBS_TOKEN=worker)
     said(served.url, "add", "ci-1", code=0, DIBS_TOKEN=worker)
     claim = said(served.url, "claim", "--owner", "a", code=0, DIBS_TOKEN=worker)
-    assert dibs.open(served.url).attach(claim).record.owner == "ci/a"
+    board = dibs.open(served.url)
+    assert board.attach(claim).record.owner == "ci/a"
+    said(served.url, "add", "ci-2", code=0, DIBS_TOKEN=worker)
+    other = said(served.url, "claim", code=0, DIBS_TOKEN=worker)
+    assert board.attach(other).record.owner == f"ci/{board.host.name}"
     assert "needs the role operator" in said(served.url, "park", claim, DIBS_TOKEN=worker)
     said(served.url, "done", claim, code=0, DIBS_TOKEN=worker)
 

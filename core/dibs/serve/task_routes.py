@@ -116,11 +116,11 @@ def owner_of(call: RouteCall) -> str:
 
 
 def named_owner(call: RouteCall) -> str | None:
-    """The same; None for an operator's worker without a name, which has that of its host."""
+    """The same; a worker without a name has that of its host, for which an operator's has None."""
     given = call.given
-    if given["owner"] is None and given["host"] and call.who.role >= Role.OPERATOR:
-        return None
-    return owner_of(call)
+    if given["owner"] is not None or not given["host"]:
+        return owner_of(call)
+    return None if call.who.role >= Role.OPERATOR else call.who.owner(given["host"])
 
 
 def own_claim(service: Service, call: RouteCall) -> Claim:
@@ -256,7 +256,7 @@ def _resume(service: Service, call: RouteCall) -> Answer | Made:
         old = service.board.attach(given["name"])
         if call.who.role < Role.OPERATOR and not _is_own(call, old):
             raise Refusal("forbidden", "this claim was not made with this token")
-    owner = None if given["name"] and given["owner"] is None else owner_of(call)
+    owner = None if given["name"] and given["owner"] is None else named_owner(call)
     claim = service.board_for(given["host"]).resume(
         covered(call, given["id"]) if given["id"] else "",
         owner=owner,
