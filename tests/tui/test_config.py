@@ -74,14 +74,14 @@ def test_the_file_can_set_everything(home: Home) -> None:
         'alert_every = "1m"\npoll = 0.5\n'
         'evidence_command = ["squeue", "-j", "{metadata}"]\n'
         'still = 0\nwaiting_too_long = "2h"\nfailing_again = 2\nbulk_limit = 10\nmouse = false\n'
-        'local = false\n'
+        "local = false\n"
         "[rights]\nforce_release = false\npark = true\nprioritise = true\n"
         '[keys]\nquit = "f4"\nrefresh = ["ctrl+r", "r"]\n'
     )
     found, sources = home.load()
     assert found == Config(
         "dibs-colourblind", False, "ascii", True, False, "osc9", ("notify-send", "dibs"),
-        ("squeue", "-j", "{metadata}"), 60, 0.5, 0, 7200, 2, 10, False,
+        ("squeue", "-j", "{metadata}"), 60, 0.5, 0, 7200, 2, 10, False, False,
         {"force_release": False, "park": True, "prioritize": True},
         {"quit": ("f4",), "refresh": ("ctrl+r", "r")},
     )  # fmt: skip
