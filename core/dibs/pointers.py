@@ -52,6 +52,18 @@ def read_pointer(folder: str) -> Pointer | None:
     return Pointer(file, _board_named_by(data, file))
 
 
+def refuse_server(pointer: Pointer) -> None:
+    """Refuse a server that a file in the tree names: it would receive this user's token.
+
+    Whoever wrote a repository that was cloned must not choose it; git's own directory was not.
+    """
+    if match_scheme(pointer.where) and pointer.where[:4].lower() == "http":
+        raise BadName(
+            f"{pointer.file} names a server, {short(pointer.where)}, which would receive your "
+            "token: name it yourself with `dibs -d URL VERB` or $DIBS_BOARD"
+        )
+
+
 def refuse_planted(folder: os.stat_result, entry: os.stat_result, path: str) -> None:
     """Raise `NoBoard` if a stranger may have put that entry into a directory of everyone.
 

@@ -18,6 +18,7 @@ from dibs.pointers import (
     common_directory,
     read_pointer,
     refuse_planted,
+    refuse_server,
     repository_of,
     same,
     write_pointer,
@@ -121,6 +122,7 @@ def _said_by(folder: str, info: os.stat_result, *, first: bool) -> FoundBoard | 
         _refuse_no_folder(folder, entry)
         return FoundBoard(folder, DIRECTORY)
     if pointer := read_pointer(folder):
+        refuse_server(pointer)
         return _pointed(pointer, POINTED)
     if first and not sticky and os.access(folder, os.R_OK) and holds_tasks(folder):
         refuse_inside(folder)

@@ -31,7 +31,8 @@ class Verb:
         )
         self.rows: list[Fields] = []
         self._lines: SimpleQueue[str] = SimpleQueue()
-        threading.Thread(target=self._read, daemon=True).start()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
 
     def _read(self) -> None:
         assert self.process.stdout is not None
@@ -71,6 +72,7 @@ def start(command: Command) -> Iterator[Start]:
     for verb in running:
         verb.process.kill()
         verb.process.wait()
+        verb.reader.join(PATIENCE)  # else it reads from what is closed
         for stream in (verb.process.stdout, verb.process.stderr):
             assert stream is not None
             stream.close()

@@ -16,6 +16,7 @@ from dibs.model.errors import DibsError
 from dibs.remote import sessions, watch, wire
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.fast("dibs.remote")
 Answer = Callable[[socket.socket], object]
 
 
@@ -147,6 +148,33 @@ def test_a_server_that_answers_a_byte_a_second_is_given_up() -> None:
         with pytest.raises(dibs.StorageError, match="did not answer in time"):
             dibs.open(url).pauses()
         assert time.monotonic() - start < PATIENCE / 2
+
+
+def patient(url: str) -> dibs.Board:
+    board = dibs.open(url)
+    board._session.patience = int(PATIENCE * 10**9)  # type: ignore[attr-defined]
+    return board
+
+
+def test_a_proxy_without_its_server_is_tried_again() -> None:
+    answers = [body(b"<html>502</html>", 502), body(b"<html>503</html>", 503)]
+    answers.append(fields({"pauses": []}))
+    with answering(lambda conn: conn.sendall(answers.pop(0))) as url:
+        assert patient(url).pauses() == ()
+    with answering(sent(body(b"<html>504</html>", 504))) as url:
+        with pytest.raises(dibs.StorageError, match="a proxy answered 504"):
+            dibs.open(url).pauses()
+        with pytest.raises(dibs.Uncertain, match="a proxy answered 504"):
+            dibs.open(url).add("x")
+
+
+def test_a_busy_server_is_asked_again_and_nothing_is_uncertain() -> None:
+    busy = fields({"error": "too many", "code": "busy", "details": {}}, 503)
+    answers = [busy, busy, fields({"task": {"name": "x.available"}}, 201)]
+    with answering(lambda conn: conn.sendall(answers.pop(0))) as url:
+        assert patient(url).add("x").name == "x.available"
+    with answering(sent(busy)) as url, pytest.raises(dibs.StorageError, match="too many"):
+        dibs.open(url).add("x")
 
 
 STREAM = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"

@@ -32,17 +32,20 @@ while True:
     if claim is None:
         break
     os.write(ledger, f"took {claim.id} {claim.fence}\\n".encode())
-    if claim.fence == 1 and claim.id.endswith("0"):
-        claim.release()
-        os.write(ledger, f"gave {claim.id} {claim.fence}\\n".encode())
-    else:
-        claim.beat()
-        claim.done()
-        os.write(ledger, f"done {claim.id} {claim.fence}\\n".encode())
-    lock = board.acquire(f"lock-{os.getpid()}")
-    os.write(ledger, f"took {lock.id} {lock.fence}\\n".encode())
-    lock.release()
-    os.write(ledger, f"gave {lock.id} {lock.fence}\\n".encode())
+    try:
+        if claim.fence == 1 and claim.id.endswith("0"):
+            claim.release()
+            os.write(ledger, f"gave {claim.id} {claim.fence}\\n".encode())
+        else:
+            claim.beat()
+            claim.done()
+            os.write(ledger, f"done {claim.id} {claim.fence}\\n".encode())
+        lock = board.acquire(f"lock-{os.getpid()}")
+        os.write(ledger, f"took {lock.id} {lock.fence}\\n".encode())
+        lock.release()
+        os.write(ledger, f"gave {lock.id} {lock.fence}\\n".encode())
+    except dibs.Lost:  # it was done, and the server was killed before it could log that
+        continue
 """
 
 
@@ -66,7 +69,9 @@ def test_what_was_acknowledged_is_there_after_each_kill_of_the_server(
     ledger = tmp_path / "ledger"
     env = os.environ | {"PYTHONPATH": str(CORE)}
     command = [sys.executable, "-c", WORKER, proxy.url, str(ledger)]
-    workers = [subprocess.Popen(command, env=env) for _ in range(3)]
+    errors = tmp_path / "errors"
+    with errors.open("wb") as file:
+        workers = [subprocess.Popen(command, env=env, stderr=file) for _ in range(3)]
     kills = 0
     while any(worker.poll() is None for worker in workers):
         before = ledger.stat().st_size if ledger.exists() else 0
@@ -80,7 +85,7 @@ def test_what_was_acknowledged_is_there_after_each_kill_of_the_server(
         place.restart()
         proxy.target = place.address
         kills += 1
-    assert [worker.returncode for worker in workers] == [0, 0, 0]
+    assert [worker.returncode for worker in workers] == [0, 0, 0], errors.read_text()
     assert kills >= 3
     ends: defaultdict[str, list[int]] = defaultdict(list)
     fences: defaultdict[str, list[int]] = defaultdict(list)
@@ -215,16 +220,16 @@ def test_threads_and_forks_share_a_board(served: ServerProcess) -> None:
         while (claim := board.claim()) is not None:
             done.append(claim.done().id)
 
+    pid = os.fork()
+    if not pid:  # it has the parent's connection open, and must not use it
+        code = 1
+        try:
+            code = int(not all(task.id[0] == "t" for task in board.snapshot().tasks.values()))
+        finally:
+            os._exit(code)
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:
         thread.start()
-    pid = os.fork()
-    if not pid:
-        code = 1
-        try:
-            code = 0 if board.snapshot().tasks is not None else 1
-        finally:
-            os._exit(code)
     for thread in threads:
         thread.join(PATIENCE)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0

@@ -37,8 +37,8 @@ SILENCE = 30.0
 """Seconds without an answer after which a connection is given up."""
 _BODY_BYTES = 1 << 20
 _AGENT_CHARS = 128
-_BUSY = ("busy", "shutting_down")
-_GATEWAY = (502, 504)
+_GATEWAY = (502, 503, 504)
+"""What a proxy answers without an object while its server is not there."""
 _SAFE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 Found = dict[str, Any]
 Done = Callable[[DibsError | None], Found | None]
@@ -166,6 +166,8 @@ class RemoteSession:
             conn.close()
             if isinstance(error, NoAnswer):
                 raise self.foreign(str(error)) from None
+            if isinstance(error, problems.Busy):
+                raise NoServer(str(error)) from None
             raise
         return conn
 
@@ -203,7 +205,7 @@ class RemoteSession:
                 conn = self._connection()
                 sent = True
                 answer = self._asked(conn, method, path, head, body, self._silence(until, hurry))
-                if answer.status not in _GATEWAY:
+                if answer.status not in _GATEWAY or answer.body[:1] == b"{":
                     return self._body(answer)
                 why = f"a proxy answered {answer.status}"
             except NoServer as error:
