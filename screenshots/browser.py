@@ -29,7 +29,8 @@ async def _look(server: ServerProcess, token: str) -> bytes:
         shown = Shown(page)
         await shown.shows("? help", "stale")
         await asyncio.sleep(3)
-        return await page.picture()
+        picture: bytes = await page.picture()
+        return picture
 
 
 def main() -> None:

@@ -68,12 +68,23 @@ class Log(Protocol):
         []
         """
 
-    def since(self, cursor: Cursor | None = None) -> tuple[list[Event], Cursor]:
+    def since(
+        self, cursor: Cursor | None = None, most: int | None = None
+    ) -> tuple[list[Event], Cursor]:
         """The events after a cursor (None: all), and the cursor for the next call.
+
+        With `most` about so many, and the rest in the next calls; a database returns all.
 
         >>> events, cursor = board.log.since()
         >>> sorted(event.id for event in events)
         ['build', 'deploy']
+        """
+
+    def missed(self, cursor: Cursor) -> bool:
+        """Whether events after a cursor were removed from the log, which keeps only the newest.
+
+        >>> board.log.missed(board.log.end())
+        False
         """
 
     def of(self, ident: str, most: int | None = None) -> list[Event]:
@@ -920,6 +931,9 @@ class Engine(Protocol):
 
     def make_roles(self, where: str) -> tuple[str, ...]:
         """Make roles for readers, workers and operators; `BadName` where there are none."""
+
+    def identity(self, where: str) -> str:
+        """What tells two boards apart, however they are named; empty if there is no board."""
 
     def reader(self, where: str) -> BoardReader:
         """Reads the complete board at that place, to copy it."""

@@ -33,7 +33,8 @@ def copy(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> Copi
     leaves none, so it can be repeated.
     """
     where, there = locate(source), locate(target)
-    if where.where == there.where:
+    ours, theirs = (engine_of(each.where).identity(each.where) for each in (where, there))
+    if where.where == there.where or (ours and ours == theirs):
         raise BadName(f"{where.label} and {there.label} are the same board: give two places")
     board = open(where.where, read_only=True)
     board.require_mounted()
@@ -86,4 +87,7 @@ def _compared(
     label, what = board.location.label, "; ".join(differences)
     if written:
         raise Refused(f"{label} changed while it was copied, so nothing was: {what}: copy again")
-    raise Refused(f"{target} is another board: {what}: give a place that has no board")
+    raise Refused(
+        f"{target} is another board already: {what}: give a place that has none (a copy needs no "
+        "`init`)"
+    )

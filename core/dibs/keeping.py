@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
@@ -40,6 +41,8 @@ class Beats(threading.Thread):
         self.beats = 0
         self.error: DibsError | None = None
         """Why the work must stop; None while the claim is kept."""
+        self.waits_since = 0
+        """When the heartbeat that is under way began, on the boot-time clock; 0 between two."""
         self.quiet = threading.Lock()
         """Held during a heartbeat: whoever ends the claim holds it, so that none comes after."""
         self._claim = claim
@@ -108,7 +111,10 @@ class Beats(threading.Thread):
 
     def _beat(self) -> None:
         stop = self._claim.deadline - int(self._claim.ttl / 10 * SECOND)
+        self.waits_since = boottime()
+        self._wake()  # so that a heartbeat that takes long is noticed
         self._claim.beat()
+        self.waits_since = 0
         if boottime() >= stop:
             raise Uncertain(f"{self._claim.name}: its lease was renewed too late; stop")
 
@@ -436,12 +442,15 @@ class KeptClaim:
         """
         return self._end("asked", lambda: self._claim.ask(question))
 
-    def _end(self, outcome: str, verb: Callable[[], Task]) -> Task:
-        """End the claim; no heartbeat comes between or after, which would find it gone."""
+    def _end(self, outcome: str, verb: Callable[[], Task], *, finished: bool = False) -> Task:
+        """End the claim; no heartbeat comes between or after, which would find it gone.
+
+        `finished`: the body has ended while the claim was kept; only another holder is in the way.
+        """
         self._require_own()
         if self._ended is not None:
             return verb()  # a repeated commit succeeds, anything else is refused
-        if self._lost.is_set():
+        if isinstance(self._beats.error, Lost) or (not finished and self._lost.is_set()):
             raise self._error()
         with self._beats.quiet:
             with suppress(DibsError):
@@ -460,17 +469,21 @@ class KeptClaim:
         return self._ended
 
     def _finish(self) -> None:
-        """End the claim after a body without an error; tries again while the lease lasts."""
+        """End the claim after a body without an error; tries again until the lease is over."""
+        if self._ended is None and self._lost.is_set():
+            self._require_kept()
         while self._ended is None:
             try:
                 if self.task.kind == "lock":
-                    self.release()
+                    self._end("released", self._claim.release, finished=True)
                 else:
-                    self.done()
+                    self._end("done", self._claim.done, finished=True)
             except (StorageError, Uncertain) as error:
                 again = not isinstance(error, Uncertain) or error.again
-                if not again or self._lost.wait(_AGAIN):
+                over = self._claim.deadline + int(self.ttl / 5 * SECOND)
+                if not again or boottime() >= over:
                     raise
+                time.sleep(_AGAIN)
 
     def _give_back(self, error: BaseException) -> None:
         """End the claim after an error of the body, which is more important than one of ours."""

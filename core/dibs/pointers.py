@@ -12,6 +12,7 @@ import stat
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from dibs.model.addresses import without_password
 from dibs.model.errors import BadName, Exists, NoBoard, short, storage_error
 from dibs.model.names import match_scheme
 
@@ -134,8 +135,8 @@ def write_pointer(common: str, where: str) -> tuple[str, bool]:
         pointer = read_pointer(common)
         if pointer is not None and not same(pointer.where, where):
             raise Exists(
-                f"{file} names the board {pointer.where}, not {where}: change or remove that file "
-                "to use the other"
+                f"{file} names the board {without_password(pointer.where)}, not "
+                f"{without_password(where)}: change or remove that file to use the other"
             ) from None
         return file, False
     except OSError as error:
@@ -147,15 +148,18 @@ def write_pointer(common: str, where: str) -> tuple[str, bool]:
 
 
 def same(one: str, other: str) -> bool:
-    """Whether two locations are the same board, by what they are called."""
+    """Whether two locations are the same board, by what they are called but for a password."""
     if match_scheme(one) or match_scheme(other):
-        return one == other
+        return without_password(one) == without_password(other)
     return os.path.realpath(one) == os.path.realpath(other)
 
 
 def _content(common: str, where: str) -> bytes:
-    """The file; its path is relative where the board moves together with the repository."""
-    text = where
+    """The file; its path is relative where the board moves together with the repository.
+
+    It has no password: everyone who may read the repository may read it.
+    """
+    text = without_password(where)
     if not match_scheme(where):
         beside, board = os.path.dirname(common), os.path.realpath(where)
         hidden = os.path.basename(common).startswith(".")  # .git or .bare, not repository.git
@@ -169,7 +173,7 @@ def _content(common: str, where: str) -> bytes:
         return "\n".join(lines).encode()
     except ValueError:  # a surrogate is not printable either
         raise BadName(
-            f"{where!r} cannot be written into {POINTER}: give a path of printable UTF-8 text"
+            f"{text!r} cannot be written into {POINTER}: give a path of printable UTF-8 text"
         ) from None
 
 
@@ -191,7 +195,8 @@ def _board_named_by(data: bytes, file: str) -> str:
         raise BadName(f'{file}: board must be a path or a URL, as board = "tasks": {fix}')
     if len(text) > _CHARS or not text.isprintable():
         raise BadName(
-            f"{file}: board must be at most {_CHARS} printable characters, got {short(text)}: {fix}"
+            f"{file}: board must be at most {_CHARS} printable characters, got "
+            f"{short(without_password(text))}: {fix}"
         )
     if text.startswith("~"):
         raise BadName(f"{file}: board is {short(text)}, but ~ is not expanded: write the full path")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dibs.files.engine import located
 from dibs.files.paths import STICKY, identity, not_a_folder, refuse_inside
+from dibs.model.addresses import without_password
 from dibs.model.errors import BadName, Exists, NoBoard, NotABoard, NotMounted, storage_error
 from dibs.model.lazy import LazyModule
 from dibs.model.names import match_scheme, read
@@ -197,7 +198,7 @@ def _help(start: str) -> str:
 
 
 def _init(*options: str) -> str:
-    return f"`{shlex.join(['dibs', *options, 'init'])}`"
+    return f"`{shlex.join(['dibs', *map(without_password, options), 'init'])}`"
 
 
 def _named(environ: Mapping[str, str]) -> FoundBoard | None:
@@ -257,8 +258,9 @@ def appoint(given: str | None) -> Appointment:
         return Appointment(where, hint=_away(where) if given is not None else "")
     if inside and not same(found.where, where):
         raise Exists(
-            f"this repository uses the board {found.where} ({found.why}), not {where}: `dibs init` "
-            f"without a path makes sure of it, and {_init('-d', where)} makes another board"
+            f"this repository uses the board {without_password(found.where)} ({found.why}), not "
+            f"{without_password(where)}: `dibs init` without a path makes sure of it, and "
+            f"{_init('-d', where)} makes another board"
         )
     if common and (not found.file if inside else given is not None):
         return _shared(where, common, top)
@@ -274,7 +276,11 @@ def _shared(where: str, common: str, top: str) -> Appointment:
     """The board that a new pointer names, or one that names it already."""
     file, new = write_pointer(common, where)
     hint = f"all worktrees of this repository use this board: {file} names it"
+    if without_password(where) != where:
+        hint += ", without the password: give that in PGPASSWORD or in ~/.pgpass"
     inside = new and not match_scheme(where) and os.path.commonpath((where, top)) == top != where
+    if new and not inside and where != top:
+        hint += "; remove that file if it should use another one"
     if inside and os.path.commonpath((where, common)) != common:
         line = f"/{os.path.relpath(where, top)}/"
         hint += f"; add {line} to .gitignore, or git takes its tasks for files of the project"
@@ -291,5 +297,6 @@ def _belongs(found: FoundBoard, top: str, common: str) -> bool:
 
 def _away(where: str) -> str:
     """How to use a board that is elsewhere, where there is no repository to have a pointer."""
-    command = shlex.join(["dibs", "-d", where])
-    return f"no git repository is here to name it: use `{command} VERB` or $DIBS_BOARD, or go there"
+    command = shlex.join(["dibs", "-d", without_password(where)])
+    inside = "" if match_scheme(where) else ", or work inside it"
+    return f"the board is made: name it with `{command} VERB` or $DIBS_BOARD{inside}"

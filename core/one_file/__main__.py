@@ -21,8 +21,8 @@ SHARED = (SERVER / "__init__.py", SERVER / "tokens.py")
 """What the file has of the server, which needs a package that must be installed: the tokens."""
 MOST = 250_000
 """The limit for the file, in bytes."""
-_LEFT_OUT = ("__pycache__", "postgres")
-"""Folders that are not in the file. A board in PostgreSQL needs a library beside it anyway."""
+_LEFT_OUT = ("__pycache__", "mcp", "postgres")
+"""Folders that are not in the file: both need a package that must be installed beside it."""
 _SHEBANG = b"#!/usr/bin/env python3\n"
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 """The time of each member: the same source makes the same file."""

@@ -9,9 +9,10 @@ import dibs
 from reference.man import pages
 from reference.markdown import command_line
 from reference.python_api import python_api
+from reference.settings import settings
 
 DOCS = Path(__file__).parents[2] / "docs/reference"
-PAGES = {"command-line.md": command_line, "python.md": python_api}
+PAGES = {"command-line.md": command_line, "python.md": python_api, "settings.md": settings}
 
 
 def main(words: list[str]) -> None:

@@ -59,18 +59,23 @@ def _entry(name: str, value: Any, level: str) -> Iterator[str]:
 
 
 def _fields(kind: type) -> Iterator[str]:
-    """The public fields of a class; what says what one means is the text after it."""
+    """The table of the public fields of a class."""
+    found = [(cell(ast.unparse(field)), inline(text)) for field, text in documented(kind)]
+    if found:
+        yield from ("", "| field | means |", "|---|---|")
+        yield from (f"| `{field}` | {text} |" for field, text in found)
+
+
+def documented(kind: type) -> Iterator[tuple[ast.AnnAssign, str]]:
+    """The public fields of a class, each with the text after it, which says what it means."""
     (body,) = ast.parse(inspect.getsource(kind)).body
     assert isinstance(body, ast.ClassDef)
-    rows = []
     for field, after in pairwise([*body.body, ast.Pass()]):
         if isinstance(field, ast.AnnAssign) and not ast.unparse(field.target).startswith("_"):
             meaning = ""
             if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
                 meaning = " ".join(str(after.value.value).split())
-            rows.append(f"| `{cell(ast.unparse(field))}` | {inline(meaning)} |")
-    if rows:
-        yield from ("", "| field | means |", "|---|---|", *rows)
+            yield field, meaning
 
 
 def _signature(function: Any) -> str:

@@ -1,1 +1,1 @@
-"""The benchmarks behind every number in the README: `python -m tests.bench`."""
+"""The benchmarks behind every number in docs/benchmarks.md: `python -m tests.bench`."""

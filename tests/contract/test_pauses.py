@@ -12,6 +12,7 @@ import dibs
 from dibs.model.pauses import Pause, decode_pause, encode_pause, pause_of_text
 from tests.contract.command import Command
 from tests.contract.place import Place
+from tests.filesystems.remote import await_
 
 pytestmark = pytest.mark.fast("tests.contract")
 WEB = dibs.this_host()._replace(name="web-7")
@@ -305,6 +306,27 @@ def test_a_drain_shows_what_the_host_still_holds(command: Command) -> None:
     held = json.loads(command("--json", "pause", "--reason", "kernel", "--host", host))["held"]
     assert [(row["id"], row["owner"], row["host"]) for row in held] == [("a", "me", host)]
     assert json.loads(command("--json", "pause", "--reason", "x", "--host", "far"))["held"] == []
+
+
+def test_what_is_stale_is_not_counted_as_held(command: Command) -> None:
+    command("add", "a", "b")
+    command("acquire", "lock", "--ttl", "1", "--owner", "me")
+    command("claim", "a", "--ttl", "1", "--owner", "me")
+    command("claim", "b", "--owner", "you")
+    stale = '"stale": 2'
+    await_(lambda: stale in command("--json", "stats"), "they never became stale")
+    seen = json.loads(command("--json", "pause", "--reason", "kernel", "--locks"))
+    assert [row["id"] for row in seen["held"]] == ["b"]
+    assert {row["id"] for row in seen["stale"]} == {"a", "lock"}
+    shown = command("pauses")
+    assert "1 still held: b.f1.you-" in shown
+    reap = command.runnable("2 stale, which `dibs reap` ends: ")
+    assert reap in shown
+    command("reap")
+    seen = json.loads(command("--json", "pauses"))
+    assert [row["id"] for row in seen["held"]] == ["b"]
+    assert seen["stale"] == []
+    assert "stale" not in command("pauses")
 
 
 def test_a_host_can_have_a_name_of_its_own(command: Command) -> None:

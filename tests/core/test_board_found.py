@@ -34,7 +34,7 @@ GIVEN = {
     "prioritise": ["a.available", "9"], "purge": ["--done", "--older-than", "1h"],
     "release": [CLAIM], "renew": [CLAIM], "requeue": [f"failed/{CLAIM}"],
     "setup": ["claude", "--dry-run"], "run": ["--", "true"], "show": ["a"], "status": ["door"],
-    "verify": [CLAIM],
+    "token": ["ls"], "verify": [CLAIM],
 }  # fmt: skip
 LINES = [
     [verb, *GIVEN.get(verb, [])] for verb in sorted({*VERBS, *ALIASES, "run"} - {"init", "copy"})
@@ -623,6 +623,9 @@ def test_init_outside_of_the_work_tree_says_nothing_about_git_ignoring_it(
     main, *_ = terrain.worktrees()
     done = terrain.run(main, "init", str(tmp_path / "elsewhere"))
     assert (done.returncode, ".gitignore" in done.stderr) == (0, False)
+    pointer = main / ".git/dibs.toml"
+    assert f"{pointer} names it; remove that file if it should use another one" in done.stderr
+    assert "remove that file" not in terrain.run(main, "init").stderr, "it was not written now"
 
 
 @needs_git
@@ -781,7 +784,8 @@ def test_init_outside_a_repository_makes_the_board_only(terrain: Terrain) -> Non
     folder = terrain.folder("x")
     done = terrain.run(folder, "init", "tasks")
     assert done.stdout == f"{folder}/tasks\n"
-    assert f"`dibs -d {folder}/tasks VERB`" in done.stderr
+    ways = f"name it with `dibs -d {folder}/tasks VERB` or $DIBS_BOARD, or work inside it"
+    assert done.stderr == f"dibs: the board is made: {ways}\n"
     assert not list(terrain.home.rglob("dibs.toml"))
     terrain.refused(folder, "ls")
     assert terrain.run(folder, "init").stdout == f"{folder}\n"

@@ -115,3 +115,13 @@ def test_an_alarm_and_a_filter_compare_with_any_number(board: Path, value: str) 
     command = Command(board)
     command("stats", "--fail-if", f"oldest>{value}")
     assert command("ls", f"age>{value}", f"fence<{value}", f"!attempts>={value}") == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(48.179, "48"), (2.647, "2.6"), (0.204, "0.2"), (0.0, "0"), (9.97, "10"), (1234.5, "1234")],
+)
+def test_a_rate_is_rounded_as_on_the_dashboard(value: float, words: str) -> None:
+    from dibs.cli.stats import _words
+
+    assert _words("claims/min", value) == words

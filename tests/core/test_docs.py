@@ -23,9 +23,7 @@ from tests.core.tools import Place
 from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
-README, CLI, AGENTS = (
-    (ROOT / name).read_text() for name in ("README.md", "core/CLI.md", "core/dibs/AGENTS.md")
-)
+CLI, AGENTS = ((ROOT / name).read_text() for name in ("core/CLI.md", "core/dibs/AGENTS.md"))
 COMMON = {"--help", "--board", "--dir", "--json"}
 AGENTS_WORDS = 1200
 
@@ -87,13 +85,12 @@ def test_the_page_for_agents_is_short() -> None:
     assert len(AGENTS.split()) <= AGENTS_WORDS
 
 
-@pytest.mark.parametrize("name", ["janitor", "serve", "serve-tls"])
+@pytest.mark.parametrize("name", ["serve", "serve-tls"])
 def test_systemd_accepts_the_units(tmp_path: Path, name: str) -> None:
     serve, tls = fences((ROOT / "docs/running-serve.md").read_text(), "ini")
-    (janitor,) = fences(CLI, "ini")
-    unit = {"janitor": janitor, "serve": serve, "serve-tls": serve + tls}[name]
+    unit = {"serve": serve, "serve-tls": serve + tls}[name]
     path = tmp_path / f"dibs-{name}.service"
-    path.write_text(unit.replace("/usr/local/bin/dibs", sys.executable).replace("User=tasks\n", ""))
+    path.write_text(unit.replace("/usr/local/bin/dibs", sys.executable))
     tool = shutil.which("systemd-analyze")
     if tool is None:
         pytest.skip("THE UNIT WAS NOT TRIED: systemd-analyze is not installed")
@@ -129,22 +126,6 @@ def run(env: dict[str, str], script: str) -> str:
     return done.stdout
 
 
-def test_the_examples_of_the_readme_run_unchanged(env: dict[str, str]) -> None:
-    _, _, tour = README.partition("## The dashboard")
-    examples = [text for text in fences(tour, "sh") if ".venv" not in text]
-    assert len(examples) >= 4
-    work = Path(env["HOME"]) / "work"
-    for language, blocks in (("sh", examples), ("python", fences(tour, "python"))):
-        assert blocks
-        for block in blocks:
-            if language == "python":
-                (work / "worker.py").write_text(block)
-                assert "available" in run(env, f"{sys.executable} -W error worker.py")
-            else:
-                run(env, block)
-    assert (work / "tasks").is_dir()
-
-
 def test_the_examples_of_the_command_line_page_run_unchanged(env: dict[str, str]) -> None:
     run(
         env, "dibs -d tasks init; for id in a b; do echo $id | dibs -d tasks add $id --file -; done"
@@ -153,20 +134,6 @@ def test_the_examples_of_the_command_line_page_run_unchanged(env: dict[str, str]
     assert run(env, block) == "one at a time\n"
     work = Path(env["HOME"]) / "work"
     assert [path.read_text() for path in sorted(work.glob("out-?.f1.*"))] == ["a\n", "b\n"]
-
-
-def test_the_lines_for_the_janitor_run_in_the_environment_of_cron(env: dict[str, str]) -> None:
-    home = env["HOME"]
-    (table,) = re.findall(r"^```\n(PATH=.*?)^```$", CLI, re.DOTALL | re.MULTILINE)
-    for real, there in (("/usr/local", home), ("/srv", home), ("/var/lib/node_exporter", home)):
-        table = table.replace(real, there)
-    path, *lines = table.splitlines()
-    (Path(home) / "tasks").mkdir()
-    for line in lines:
-        command = ["env", "-i", f"HOME={home}", path, "sh", "-c", line.split(maxsplit=5)[5]]
-        done = subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=PATIENCE)
-        assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), done
-    assert "dibs_tasks" in (Path(home) / "dibs.prom").read_text()
 
 
 def test_the_examples_for_agents_run_unchanged(env: dict[str, str]) -> None:

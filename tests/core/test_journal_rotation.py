@@ -11,7 +11,7 @@ from itertools import count
 import pytest
 
 import dibs
-from dibs.files import journal, journal_chain
+from dibs.files import journal, journal_chain, journal_reader
 from dibs.files.engine import FilesBoard
 from dibs.files.journal_files import FOLDER
 from dibs.model.events import ROTATED
@@ -152,7 +152,7 @@ def test_a_non_file_does_not_make_a_follower_get_events_twice(place: Place) -> N
 
 WRITER = """
 import sys, dibs
-from dibs.files import journal, journal_chain
+from dibs.files import journal, journal_chain, journal_reader
 journal.LONG, journal._LOOK, journal.KEPT = 20_000, 500, 99
 board = dibs.open(sys.argv[1])
 for n in range(300):
@@ -177,3 +177,44 @@ def test_many_processes_write_and_rotate_at_once_and_no_line_is_lost_or_torn(
     assert added == sorted(f"w{w}-{n:03}" for w in range(4) for n in range(300))
     assert place.board.log.torn() == []
     assert sum(event.verb == ROTATED for event in events) >= 5
+
+
+@pytest.mark.usefixtures("small")
+def test_a_log_that_is_read_in_parts_gives_each_event_once_across_rotations(place: Place) -> None:
+    board = place.board
+    board.add("first")
+    cursor = board.log.end()
+    ids = fill(board, 2)
+    heard: list[dibs.Event] = []
+    parts = 0
+    while True:
+        events, cursor = board.log.since(cursor, 5)
+        if not events:
+            break
+        assert not board.log.missed(cursor)
+        heard += events
+        parts += 1
+        if parts % 3 == 0:
+            board = place.another()[0]  # a new reader goes on from the same cursor
+    assert [event.id for event in heard if event.verb == "add"] == ids
+    assert parts > len(ids) // 20
+
+
+@pytest.mark.usefixtures("small")
+def test_events_that_were_removed_unread_are_noticed(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_reader, "LONG", 4000)
+    board = place.board
+    board.add("first")
+    start = board.log.end()
+    fill(board, 1)
+    _, part = board.log.since(start, 3)  # in the middle of the file that has a number now
+    _, all_ = board.log.since(start)
+    (first,) = [place.path / file for file in all_.position if ".1." in file]
+    for n in count():
+        if not first.exists():
+            break
+        board.log.write("add", f"later-{n}", "", "", "me")
+    for cursor, missed in ((start, True), (part, True), (all_, False), (board.log.end(), False)):
+        assert board.log.missed(cursor) is missed

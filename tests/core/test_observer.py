@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import time
+
 import pytest
 
+from dibs.cli.say import Voice
+from dibs.cli.watch import report
 from dibs.model.delta import Delta
 from dibs.model.events import Event
 from dibs.model.evidence import Verdict
@@ -266,3 +271,12 @@ def test_a_worker_that_breaks_is_reported_once_until_it_has_done_a_task() -> Non
     done = Event(scene.at, "done", "task-9", f"{STEM}.claimed", f"done/{STEM}", "mailer")
     scene.note(events=(done,))
     assert [one.what for one in scene.note(waiters=(broken,))] == ["broken"]
+
+
+def test_trouble_before_the_first_look_has_the_time_of_day(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    observer, before = Observer(Durations(), boottime=time.monotonic_ns), time.time()
+    found = observer.tick(Health(trouble=Trouble.MISSING), 1.0)
+    report(Voice(json=True), found, None)
+    assert json.loads(capsys.readouterr().out)["at"] >= round(before, 3)

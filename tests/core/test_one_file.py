@@ -16,7 +16,7 @@ import pytest
 
 import dibs
 from dibs.cli.grammar import VERBS
-from one_file.__main__ import CORE, MOST, PACKAGE, bare, pyz
+from one_file.__main__ import CORE, MOST, PACKAGE, SERVER, SHARED, bare, pyz
 from tests.core.test_packaging import VERSION
 from tests.patience import PATIENCE
 
@@ -156,9 +156,9 @@ def test_all_its_modules_can_be_imported_and_each_verb_has_the_help_of_the_packa
     names = [
         ".".join(path.relative_to(CORE).with_suffix("").parts).removesuffix(".__init__")
         for path in PACKAGE.rglob("*.py")
-        if path.parent.name != "postgres"
-        and path.name not in ("__main__.py", "server.py", "taking.py", "pipes.py")
-        and (path.parent.name != "serve" or path.name in ("__init__.py", "tokens.py"))
+        if path.parent.name not in ("mcp", "postgres")
+        and path.name != "__main__.py"
+        and (SERVER not in path.parents or path in SHARED)
     ]
     code = (
         "import importlib, os, sys; sys.path.insert(0, sys.argv[1]); os.environ['COLUMNS'] = '80'\n"
@@ -274,9 +274,13 @@ def test_mcp_names_what_to_install(one_file: Path, board_dir: Path) -> None:
     assert "pip install 'dibs[mcp]'" in done.stderr
 
 
-def test_serve_names_what_to_install_and_token_works(one_file: Path, board_dir: Path) -> None:
-    done = run(one_file, "-d", board_dir, "serve")
-    assert done.returncode == 2
-    assert "pip install 'dibs[serve]'" in done.stderr
+def test_serve_and_deliveries_name_what_to_install_and_token_works(
+    one_file: Path, board_dir: Path
+) -> None:
+    for word in ("serve", "deliveries"):
+        done = run(one_file, "-d", board_dir, word)
+        assert done.returncode == 2
+        assert "not in this file" in done.stderr
+        assert "pip install 'dibs[serve]'" in done.stderr
     made = run(one_file, "-d", board_dir, "token", "add", "ci", "--role", "worker")
     assert made.stdout.startswith("dibs_")

@@ -12,6 +12,8 @@ import pytest
 
 import dibs
 from dibs.cli.grammar import ALIASES, COMMANDS, VERBS
+from dibs.model.settings import Settings, load
+from dibs_tui.settings.config import Config
 from reference.__main__ import DOCS, PAGES
 from reference.commands import commands
 from reference.man import pages
@@ -49,6 +51,28 @@ def test_a_page_has_every_option_and_example_of_its_verb(word: str) -> None:
                 "--dir",
                 "--json",
             )
+
+
+def test_the_settings_are_those_that_the_code_reads() -> None:
+    board, _, dashboard = (DOCS / "settings.md").read_text().partition("\n## The dashboard")
+    assert re.findall(r"^\| `(\w+)` \|", board, re.M) == ["format", *Settings._fields]
+    assert re.findall(r"^\| `(\w+)` \|", dashboard, re.M) == list(Config._fields)
+    assert "3.1536e" not in dashboard
+    written = "\n".join(f"{key} = {value}" for key, value in defaults(board).items())
+    assert load(written.encode()) == Settings()
+
+
+def test_the_protocol_has_every_setting_of_a_board_with_its_default() -> None:
+    page = (DOCS.parents[1] / "core/PROTOCOL.md").read_text()
+    found = defaults(page.partition("\n## 8. Settings")[2])
+    assert sorted(found) == sorted(["format", *Settings._fields])
+    written = "\n".join(f"{key} = {value}" for key, value in found.items())
+    assert load(written.encode()) == Settings()
+
+
+def defaults(table: str) -> dict[str, str]:
+    """The default of each key, as TOML has it."""
+    return dict(re.findall(r"^\| `(\w+)` \| `?(.*?)`? \|", table, re.M))
 
 
 def test_every_public_name_is_in_the_reference_of_python() -> None:

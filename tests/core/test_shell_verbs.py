@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 import dibs
+from dibs.model.hooks import Hook
 from dibs.model.records import decode
+from dibs.model.settings import Settings, dump
 from tests.core.library import CLAIM, LIBRARY, SHELLS, Fleet
 from tests.core.tools import settle
 from tests.stress.running import until
@@ -177,6 +179,19 @@ def test_storage_is_exit_1(fleet: Fleet) -> None:
     os.rename(fleet.path / "done", fleet.path / "elsewhere")
     (fleet.path / "done").symlink_to("elsewhere")
     fleet.sh("next_task", code=1)
+
+
+def test_the_hooks_of_a_board_do_not_keep_a_shell_from_working(fleet: Fleet) -> None:
+    hooks = (
+        Hook("ci", "https://ci.example.com/a=b%23", ("add",), retry=(1.0,)),
+        Hook("chat", "https://chat.example.com", ("failed", "ask"), ("a*", "b")),
+    )
+    (fleet.path / ".dibs/board.toml").write_bytes(dump(Settings(ttl=77, hooks=hooks)))
+    fleet.add("a")
+    fleet.sh("next_task")
+    (held,) = fleet.board().entries(states={"claimed"})
+    assert held.ttl == 77
+    fleet.sh("next_task", code=4)
 
 
 def test_an_unknown_id_is_refused_and_a_held_one_is_exit_4(fleet: Fleet) -> None:

@@ -190,10 +190,8 @@ MUTANTS = (
         racing,
         sql=(
             (
-                """WHERE x.state = 'available'
-      ORDER BY x.priority DESC, x.eid LIMIT 1 FOR UPDATE SKIP LOCKED""",
-                """WHERE x.state = 'available'
-      ORDER BY x.priority DESC, x.eid LIMIT 1""",
+                "ORDER BY x.priority DESC, x.eid LIMIT 1 FOR UPDATE SKIP LOCKED",
+                "ORDER BY x.priority DESC, x.eid LIMIT 1",
             ),
         ),
     ),

@@ -17,20 +17,15 @@ from dibs.model.settings import dump
 from tests.postgres import cluster
 
 TEMPLATE = "dibs_template"
-CLOCK = """
-CREATE OR REPLACE FUNCTION dibs.clock() RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
-BEGIN
-  RETURN (extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000
-    + (SELECT by_ns FROM public.moved);
-END
-$$;
-"""
-"""A clock of the server that a test can move."""
-MOVED = f"""
+MOVED = """
 CREATE TABLE public.moved (by_ns bigint NOT NULL);
 INSERT INTO public.moved VALUES (0);
-{CLOCK}
+CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$
+  SELECT pg_catalog.clock_timestamp() + (SELECT by_ns / 1000 FROM public.moved) * interval '1 us'
+$$;
 """
+"""A clock of the server that a test can move: `search_path` has it before the server's own, so that
+the functions of the board are the shipped ones."""
 CUT = """
 SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid()
@@ -41,14 +36,13 @@ EMPTY = f"""
 INSERT INTO dibs.task VALUES ('', NULL, 'gone', 0, 0, 5, 0, 0, 0, '', 0, 0);
 UPDATE dibs.meta SET value = '0' WHERE key = 'epoch';
 UPDATE public.moved SET by_ns = 0;
-{CLOCK}
 """
-"""Also the clock again: a test that upgrades its board has the usual one."""
 FAST = {
     "autovacuum": "off",
     "jit": "off",
     "max_connections": "200",
     "max_wal_senders": "0",
+    "search_path": "public, pg_catalog",
     "shared_buffers": "32MB",
     "wal_level": "minimal",
 }

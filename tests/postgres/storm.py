@@ -34,6 +34,12 @@ from tests.postgres.replay import violations
 from tests.stress import ledger
 from tests.stress.crowd import Crowd
 
+SHORT_LEASES = """
+CREATE OR REPLACE FUNCTION dibs.is_ttl(p_ttl double precision) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS 'SELECT p_ttl > 0'
+"""
+"""Let workers make leases of less than a second, which no user may."""
+
 
 class Plan(NamedTuple):
     """The size and the parameters of a storm."""
@@ -67,6 +73,7 @@ def storm(place: Site, folder: Path, plan: Plan) -> Verdict:
     for number in range(plan.tasks):
         board.add(f"task-{number:03}", f"payload {number}".encode(), priority=chance.randrange(10))
     with Crowd() as crowd:
+        place.sql(SHORT_LEASES)
         scene = Scene(place.where, log_file, plan.ttl, plan.seed, crowd.halt)
         for number in range(plan.workers):
             owner = f"worker-{number}"

@@ -105,6 +105,19 @@ def fill(board: dibs.Board) -> None:
     board.log.note("report", TEXT)
 
 
+def test_a_board_is_not_copied_to_itself_by_another_name(places: Places, tmp_path: Path) -> None:
+    files, database = places.board("files"), places.board("postgres")
+    (tmp_path / "link").symlink_to(files.location.where)
+    for board, other in (
+        (files, str(tmp_path / "link")),
+        (database, f"{database.location.where}&application_name=other"),
+        (database, database.location.where.replace("postgresql://", "postgres://")),
+    ):
+        with pytest.raises(dibs.BadName, match="are the same board"):
+            copy(board.location.where, other)
+    assert not copy(quiet(files).location.where, places.new("postgres")).before
+
+
 def quiet(board: dibs.Board) -> dibs.Board:
     board.pause_claims("moving", locks=True)
     return board
@@ -219,7 +232,7 @@ def test_shell_claims_count_as_held_and_shell_names_are_copied(places: Places) -
     with pytest.raises(dibs.Refused, match="is held"):
         copy(folder, place)
     (folder / "busy.claimed-by-web").unlink()
-    assert copy(folder, place).omitted == ("1 files that are no tasks",)
+    assert copy(folder, place).omitted == ("1 file that is no task: stranger",)
     other = dibs.open(place)
     (task,) = other.find("report.v2")
     assert other.payload(task) == b"from a shell"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import dibs
+from dibs.postgres.engine import PostgresBoard
 from tests.core.tools import settle
 from tests.postgres.boards import Site
 from tests.postgres.losses import shape
@@ -143,3 +144,11 @@ def test_payloads_and_results_keep_every_byte(site: Site) -> None:
         claim.keep_output(65_536).keep(data[:60_000], 0)
     task = claim.done(data[:60_000])
     assert board.result(task) == data[:60_000]
+
+
+def test_a_text_that_no_message_to_the_server_can_hold_is_refused(site: Site) -> None:
+    board = site.board
+    assert isinstance(board, PostgresBoard)
+    with pytest.raises(dibs.BadName, match="unpaired surrogate"):
+        board._session.rows("SELECT %s::text", ("\ud800",))
+    board.add("a")

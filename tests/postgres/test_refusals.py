@@ -7,10 +7,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
+import psycopg
 import pytest
 
 import dibs
@@ -183,6 +185,13 @@ def test_a_host_that_is_unknown_is_named() -> None:
         "postgresql://dibs:geheim@localhost/board?no_such_option=1",
         "postgresql://dibs:geheim@[::1/board",
         "postgresql://dibs:ge%zzheim@localhost/board",
+        "postgresql://localhost/bo%zzard",
+        "postgresql://localhost:99999/board",
+        "postgresql://dibs:ge@heim@localhost/board",
+        "postgresql://dibs:ge/heim@localhost/board",
+        "postgresql://dibs:geheim/board",
+        "postgresql://localhost/board?passw%6Frd=geheim&x",
+        "postgresql://localhost/bo\udcffard",
     ],
 )
 def test_an_address_that_cannot_be_read_is_refused(where: str) -> None:
@@ -190,9 +199,68 @@ def test_an_address_that_cannot_be_read_is_refused(where: str) -> None:
         pytest.skip(f"NO POSTGRESQL SERVER WAS TRIED: {reason}")
     done = Command(where).run("ls")
     said = done.stderr.decode()
-    assert done.returncode in (1, 2), said
+    assert done.returncode == 2, said
     assert len(said.splitlines()) == 1
     assert "heim" not in said + done.stdout.decode()
+
+
+def test_a_schema_of_another_program_is_one_line_with_one_advice(shared_server: Server) -> None:
+    where = shared_server.create("foreign_schema")
+    shared_server.sql("CREATE SCHEMA dibs", database="foreign_schema")
+    for verb in ("ls", "init", "upgrade"):
+        check(Trouble(where, 1, ("not that of a board", "`createdb`")), verb)
+    shared_server.sql("CREATE TABLE dibs.meta (mine text)", database="foreign_schema")
+    for verb in ("ls", "init", "upgrade"):
+        check(Trouble(where, 1, ("not that of a board", "`createdb`")), verb)
+
+
+def test_a_function_that_is_missing_is_put_back(site: Site) -> None:
+    site.sql("DROP FUNCTION dibs.clock()")
+    for verb in ("ls", "check", "init"):
+        check(Trouble(site.where, 1, ("dibs.clock() does not exist", "upgrade`")), verb)
+    Command(site.where)("upgrade")
+    Command(site.where)("ls")
+
+
+def test_a_statement_that_takes_too_long_for_the_server_is_named(site: Site) -> None:
+    site.sql(f"ALTER DATABASE {site.database} SET statement_timeout = '100ms'")
+    with psycopg.connect(site.where) as other:
+        other.execute("LOCK TABLE dibs.task")
+        for argv in (("ls",), ("add", "x"), ("upgrade",)):
+            check(Trouble(site.where, 1, ("raise the statement_timeout",)), *argv)
+
+
+def test_a_server_that_takes_no_changes_is_named(site: Site) -> None:
+    site.sql(f"ALTER DATABASE {site.database} SET default_transaction_read_only = on")
+    for argv in (("add", "x"), ("claim",), ("upgrade",)):
+        check(Trouble(site.where, 1, ("read-only transaction", "the primary")), *argv)
+
+
+def test_a_server_that_is_full_is_named() -> None:
+    if reason := why_not():
+        pytest.skip(f"NO POSTGRESQL SERVER WAS TRIED: {reason}")
+    few = {"max_connections": "5", "superuser_reserved_connections": "0", "max_wal_senders": "0"}
+    with server(settings=few) as small, ExitStack() as stack:
+        where = small.create("board")
+        for _ in range(5):
+            stack.enter_context(psycopg.connect(where))
+        check(Trouble(where, 1, ("too many clients", "max_connections")), "init")
+
+
+def test_a_role_without_rights_is_refused_in_the_same_words_everywhere(site: Site) -> None:
+    login = f"eve_{free_port()}"
+    site.sql(f"CREATE ROLE {login} LOGIN")
+    where = site.where.replace("//dibs@", f"//{login}@")
+    for argv in (("ls",), ("add", "x"), ("init",), ("upgrade",)):
+        check(Trouble(where, 1, ("permission denied", "connect as a role that may")), *argv)
+        done = Command(where).run("--json", *argv)
+        assert json.loads(done.stdout)["status"] == "read-only"
+
+
+def test_a_line_break_in_the_name_of_a_database_breaks_no_line(shared_server: Server) -> None:
+    for name in ("two%0Alines", "two\nlines"):
+        where = shared_server.url("x").replace("/x?", f"/{name}?")
+        check(Trouble(where, 1, ("two\\x0alines", "does not exist", "createdb")), "ls")
 
 
 SHOWN = (
@@ -244,6 +312,34 @@ def test_no_screen_and_no_remembered_view_has_the_password(
         shown.leaves()
     for path in tmp_path.rglob("*"):
         assert not path.is_file() or hidden(path.read_text("utf-8", "replace")), path
+
+
+def test_the_pointer_of_a_repository_has_no_password(secret_board: Site, tmp_path: Path) -> None:
+    for part in ("objects", "refs"):
+        (tmp_path / ".git" / part).mkdir(parents=True)
+    (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    env = {key: os.environ[key] for key in os.environ if not key.startswith("DIBS_")}
+    env |= {"PYTHONPATH": str(CORE)}
+
+    def dibs_here(*argv: str, code: int = 0, password: str = "") -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "dibs", *argv],
+            env=env | ({"PGPASSWORD": password} if password else {}),
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
+        assert done.returncode == code, done
+        assert hidden(done.stdout + done.stderr)
+        return done.stderr
+
+    assert "give that in PGPASSWORD" in dibs_here("init", secret_board.where)
+    assert hidden((tmp_path / ".git" / "dibs.toml").read_text())
+    dibs_here("init", secret_board.where)
+    dibs_here("ls", password=SECRET)
+    assert "the server refused the password" in dibs_here("ls", code=1)
+    assert "uses the board" in dibs_here("init", f"{secret_board.where}x", code=3)
 
 
 def secret_board_add(site: Site) -> None:

@@ -32,8 +32,8 @@ def with_password(server: Server, database: str, user: str = "dibs") -> str:
         ("postgresql://ann:pw@h/db", "postgresql://ann@h/db"),
         ("postgres://ann:p@w:x@h:5/db", "postgres://ann@h:5/db"),
         ("postgresql://:pw@h/db", "postgresql://@h/db"),
-        ("postgresql://h/db?user=a&password=pw&x=1", "postgresql://h/db?user=a&password=***&x=1"),
-        ("postgresql://a:pw@h1:1,h2:2/db?sslPassword=x", "postgresql://a@h1:1,h2:2/db?sslPassword=***"),
+        ("postgresql://h/db?user=a&password=p&w&port=1", "postgresql://h/db?user=a&port=1"),
+        ("postgresql://a:pw@h1:1,h2:2/db?sslPassword=x", "postgresql://a@h1:1,h2:2/db"),
     ],
 )  # fmt: skip
 def test_a_location_is_shown_without_its_passwords(where: str, label: str) -> None:
@@ -48,7 +48,7 @@ def test_a_message_of_the_server_loses_the_password_and_every_line_but_the_first
 
 
 def test_a_database_that_is_no_board_says_how_to_make_it_one(server: Server) -> None:
-    with pytest.raises(dibs.BoardMissing, match=r"is no board: `dibs -d postgresql://.* init`"):
+    with pytest.raises(dibs.BoardMissing, match=r"is no board: `dibs -d .*postgresql://.* init`"):
         dibs.open(server.where("postgres"))
 
 

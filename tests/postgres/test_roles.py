@@ -8,16 +8,19 @@ from queue import SimpleQueue
 from typing import NamedTuple
 
 import pytest
+from textual.pilot import Pilot
 
 import dibs
 from dibs.board import make_roles, upgrade
 from dibs.model.settings import Settings
 from dibs.postgres.libpq import Connection, ServerError
 from dibs.postgres.sessions import connected
+from dibs_tui.app import DibsApp
 from tests.contract.command import Command
 from tests.patience import PATIENCE
 from tests.postgres.boards import Site, new_site
 from tests.postgres.cluster import Server
+from tests.tui.live import drive, text_of, until
 
 _numbers = count(1)
 ROLES = ("reader", "worker", "operator")
@@ -169,7 +172,7 @@ def test_every_role_watches(people: People, role: str) -> None:
 def test_a_reader_may_call_no_function_that_changes_anything(people: People) -> None:
     allowed = people.site.sql(
         "SELECT proname FROM pg_proc WHERE pronamespace = 'dibs'::regnamespace "
-        "AND has_function_privilege(%s, oid, 'EXECUTE')",
+        "AND provolatile <> 'i' AND has_function_privilege(%s, oid, 'EXECUTE')",
         people.where["reader"].partition("//")[2].partition("@")[0],
     )
     assert sorted(allowed) == [("clock",), ("timeline",)]
@@ -216,6 +219,62 @@ def test_a_worker_does_all_its_work(people: People) -> None:
     board.log.note("report", "done for today")
     assert not board.reap().refused
     assert people.site.contradictions() == []
+
+
+@pytest.mark.parametrize(("role", "why"), [("reader", "may only look"), ("worker", "is a worker")])
+def test_a_dashboard_that_may_not_act_is_read_only_from_the_start(
+    people: People, role: str, why: str
+) -> None:
+    where = people.where[role]
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        assert "READ-ONLY" in text_of(app)
+        assert "dibs add hello" not in text_of(app)
+        reason = f"Read-only: {dibs_user(where)} {why}: connect as an operator"
+        assert reason in text_of(app)
+        people.board("operator").add("a")
+        await until(pilot, lambda: "a.available" in app.model.tasks)
+        for key, name in ("P", "park"), ("B", "pause board"):
+            await pilot.press(key)
+            await until(pilot, lambda: f"read-only: {dibs_user(where)} {why}" in text_of(app))
+            assert f"{name}:" in text_of(app)
+            assert app.screen is app.board_screen
+
+    drive(where, steps)
+
+
+def test_the_dashboard_of_an_operator_acts(people: People) -> None:
+    board, where = people.board("operator"), people.where["operator"]
+    board.add("a")
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        assert "READ-ONLY" not in text_of(app)
+        await pilot.press("B")
+        await until(pilot, lambda: "Pause new claims" in text_of(app))
+
+    drive(where, steps)
+
+
+def test_a_login_that_only_reads_the_tables_of_a_board_without_roles_is_read_only(
+    shared_server: Server,
+) -> None:
+    site, login = new_site(shared_server, Settings()), f"plain_{next(_numbers)}"
+    site.sql(f"CREATE ROLE {login} LOGIN")
+    site.sql(f"GRANT USAGE ON SCHEMA dibs TO {login}")
+    site.sql(f"GRANT SELECT ON ALL TABLES IN SCHEMA dibs TO {login}")
+    where = site.where.replace("//dibs@", f"//{login}@")
+    deltas: SimpleQueue[dibs.Delta] = SimpleQueue()
+    watch = dibs.watch(where, deltas.put)
+    try:
+        deltas.get(timeout=PATIENCE)
+        assert watch.health.why_read_only == f"{login} may only look: connect as an operator"
+    finally:
+        assert watch.stop(PATIENCE)
+
+
+def dibs_user(where: str) -> str:
+    """The user of an address."""
+    return where.partition("//")[2].partition("@")[0]
 
 
 def test_a_worker_reaps_what_has_expired(people: People) -> None:

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import dibs
+from dibs.model.sample import SECOND
 from dibs.postgres import claims as making
 from dibs.postgres import sessions
 from dibs.postgres.engine import PostgresBoard
@@ -22,6 +23,9 @@ from dibs.postgres.sessions import AGAIN, Session
 from tests.contract.command import Command
 from tests.core.tools import in_child
 from tests.patience import PATIENCE
+from tests.postgres.boards import Site
+from tests.postgres.cluster import Server
+from tests.postgres.proxy import Proxy
 from tests.postgres.server import Place
 
 
@@ -297,6 +301,23 @@ def test_a_server_that_is_silent_is_left_and_the_step_is_done_once(
     assert claim.done().state == "done"
     assert [event.verb for event in board.log.of("a")] == ["add", "claim", "done"]
     whole(place)
+
+
+def test_a_silent_connection_leaves_time_for_another(site: Site, shared_server: Server) -> None:
+    with Proxy(shared_server.socket) as proxy:
+        board = dibs.open(proxy.url(site.database))
+        session_of(board).patience = 4 * SECOND
+        proxy.hush()
+        assert board.add("a").name == "a.available"
+    assert [event.verb for event in site.board.log.of("a")] == ["add"]
+
+
+def test_a_watch_and_a_scan_wait_for_a_busy_server(site: Site) -> None:
+    session = session_of(site.board)
+    session.patience = 0
+    assert session.row("SELECT 1 FROM pg_sleep(0.7)") == (1,)
+    session.patience = SECOND
+    assert session.scan("SELECT 1 FROM pg_sleep(1.5)") == [(1,)]
 
 
 def test_ctrl_c_ends_a_command_that_waits_for_the_server(place: Place, command: Command) -> None:

@@ -21,6 +21,8 @@ from dibs.cli.say import fields_of
 from dibs.cli.stats import prometheus
 from dibs.host import boottime
 from dibs.serve import http_server, service, values
+from dibs.serve.deliveries import HookPlace
+from dibs.serve.hook_sender import HookSenders
 from tests.core.tools import Movable, World, opened
 
 
@@ -98,7 +100,8 @@ def _serve(board: str, tokens: str, clocks: str, answer: int) -> None:
         os.write(answer, json.dumps([url, os.getpid()]).encode() + b"\n")
 
     address = http_server.Address("127.0.0.1", 0)
-    http_server.serve(locate(board), tokens, address, 1000, wording, listening)
+    senders = HookSenders(board, HookPlace(""), (), (), print)
+    http_server.serve(locate(board), tokens, address, 1000, wording, listening, senders)
 
 
 def main() -> None:

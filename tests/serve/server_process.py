@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import dibs
@@ -47,7 +48,14 @@ def certificate(folder: Path) -> tuple[Path, Path]:
 class ServerProcess:
     """`dibs serve` on a board, on any free port."""
 
-    def __init__(self, board: Path, *words: str, listen: str = "127.0.0.1:0") -> None:
+    def __init__(
+        self,
+        board: Path,
+        *words: str,
+        listen: str = "127.0.0.1:0",
+        more: Mapping[str, str] | None = None,
+    ) -> None:
+        """`more` are variables of its environment."""
         if not board.exists():
             dibs.open(board, create=True)
         self.board = board
@@ -65,7 +73,7 @@ class ServerProcess:
                     listen,
                     *list(words),
                 ],
-                env=ENV,
+                env={**ENV, **(more or {})},
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,

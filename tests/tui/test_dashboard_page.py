@@ -1,4 +1,4 @@
-"""The dashboard's manual lists every key and every setting that exists, and no other."""
+"""The dashboard's manual lists every key that exists, and no other."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 
 from dibs_tui.command_line import show_board
 from dibs_tui.model.commands import COMMANDS, GROUPS, spelled
-from dibs_tui.settings.config import Config
 from dibs_tui.settings.themes import THEMES
 
 PAGE = Path(__file__).parents[2] / "tui" / "DASHBOARD.md"
@@ -24,11 +23,6 @@ def test_the_table_of_keys_is_the_registry() -> None:
                 text = command.text.replace("|", "\\|")
                 lines.append(f"| {command.id} | {keys} | {text} |")
     assert "\n".join(lines) in PAGE.read_text()
-
-
-def test_every_setting_is_listed_with_its_default() -> None:
-    listed = set(re.findall(r"^\| `([a-z_]+)` \|", PAGE.read_text(), re.MULTILINE))
-    assert listed == set(Config._fields) - {"colour", "keys"}
 
 
 def test_every_theme_is_in_the_help_and_in_the_manual(capsys: pytest.CaptureFixture[str]) -> None:

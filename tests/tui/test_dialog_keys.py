@@ -12,6 +12,7 @@ from dibs_tui.acting.plan import ACTS
 from dibs_tui.app import DibsApp
 from dibs_tui.screens.act import ActScreen
 from dibs_tui.screens.help import HelpScreen
+from dibs_tui.screens.pause import PauseScreen
 from tests.tui.dialogs import asked, without_waiting
 from tests.tui.live import drive, filled, text_of, until
 
@@ -41,10 +42,30 @@ def test_a_key_of_the_board_says_that_it_does_nothing_in_a_dialog(
             pilot, lambda: "pause board: not in this dialog; Esc cancels it" in text_of(app)
         )
         await pilot.press("escape")
+
+    drive(path, steps)
+
+
+def test_results_leave_with_the_next_key_which_does_its_work(
+    path: Path, board: dibs.Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_waiting(monkeypatch, path.parent)
+    filled(board, 3)
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         shown = await results(app, pilot, "P")
+        await pilot.press("c", "down")
+        assert app.screen is shown, "keys of the box work in it"
+        await pilot.press("5")
+        await until(pilot, lambda: app.screen is app.board_screen)
+        await until(pilot, lambda: "▌5 ✗ failed 3" in text_of(app))
+        await pilot.press("asterisk", "R")
+        await asked(app, pilot, "y — ")
+        await pilot.press("y")
+        await until(pilot, lambda: isinstance(app.screen, ActScreen) and app.screen.over)
         await pilot.press("B")
-        await until(pilot, lambda: "pause board: not in this dialog; Esc closes it" in text_of(app))
-        assert app.screen is shown
+        await until(pilot, lambda: isinstance(app.screen, PauseScreen))
+        assert not board.pauses()
 
     drive(path, steps)
 

@@ -287,6 +287,18 @@ def test_a_window_can_take_any_size_at_any_time(board: dibs.Board) -> None:
             shown.wait_for(lambda seen, size=size: _fits(seen, size))  # type: ignore[misc]
 
 
+def test_a_window_that_is_back_at_its_size_at_once_shows_everything_again(
+    board: dibs.Board,
+) -> None:
+    with opened(board, SIZES[1]) as shown:
+        shown.shows("● live")
+        for _ in range(30):
+            shown.resize((20, 5))
+            shown.resize(SIZES[1])
+            shown.send("Down")
+            shown.wait_for(lambda seen: _fits(seen, SIZES[1]))
+
+
 def _fits(text: str, size: Size) -> bool:
     """Every id has its state, and nothing is wider or higher than the screen."""
     columns, rows = size

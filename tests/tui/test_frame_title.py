@@ -98,3 +98,14 @@ def test_reaping_that_the_brake_has_stopped_is_not_green() -> None:
         for piece in title_row(title._replace(badges=("REAPING",)), 120)
     }
     assert grounds["REAPING"] == "ok"
+
+
+def test_a_long_address_is_cut_before_what_a_change_survives() -> None:
+    where = (
+        "postgresql://ada@db.example/tasks?host=/var/run/postgresql&application_name=dibs-render"
+    )
+    row = line(LIVE._replace(path=where, traits=("durable: 2 standbys",)), 160)
+    assert "  durable: 2 standbys " in row
+    assert " dibs postgresql://ada@" in row
+    narrow = line(LIVE._replace(path=where, traits=("durable: 2 standbys",)), 80)
+    assert "durable" not in narrow

@@ -159,6 +159,18 @@ def test_a_later_task_shows_when_it_starts_and_comes_last_until_it_is_due() -> N
     assert model.next_start() == pytest.approx(30)
 
 
+@pytest.mark.parametrize(
+    ("left", "words"), [(75 * 60, "in 1h"), (599, "in 9m"), (59, "in 59s"), (3 * 86400, "in 3d")]
+)
+def test_the_start_of_a_later_task_is_not_cut_in_the_narrow_column(left: int, words: str) -> None:
+    model = still()
+    put(model, f"a.f0n{NOW.fs // SECOND + left}.later")
+    (task,) = model.tasks.values()
+    cell = COLUMNS["time"].cell(model.line(task))
+    assert cell == words
+    assert len(cell) <= COLUMNS["time"].width
+
+
 def test_the_feed_says_when_a_failed_task_starts_again() -> None:
     later = f"t.f1a1n{START + 30}.later"
     shown = event_text(event("fail", "t", "t.f1.w-0123456789.claimed", later, "w", LINE))
@@ -206,3 +218,16 @@ def test_failures_with_one_cause_are_requeued_as_one_plan(
     event = board.undoable()
     assert event is not None
     assert len(next(iter(board.undo_steps()))) == 4, "one step of undo"
+
+
+def test_the_undo_of_a_park_leaves_no_reason_and_that_of_a_requeue_keeps_it() -> None:
+    model = still()
+    parked = "failed/a.f0.me-0123456789"
+    put(model, parked)
+    model.note(event("park", "a", "a.available", parked, reason="not now"))
+    assert model.reasons["a"] == "not now"
+    model.note(event("undo", "a", "a.available", parked, reason="of requeue"))
+    assert model.reasons["a"] == "not now"
+    model.note(event("undo", "a", parked, "a.available", reason="of park"))
+    assert not model.reasons
+    assert not model.failures

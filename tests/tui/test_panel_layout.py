@@ -151,3 +151,8 @@ def test_columns_never_overlap_and_stay_in_the_table(width: int, panel: str) -> 
         found = list(starts(panel, width, grid=grid).values())
         assert all(a[1] < b[0] for a, b in pairwise(found))
         assert found[-1][1] < max(width, 18)
+
+
+def test_columns_stand_near_an_id_that_nothing_else_needs_room_for() -> None:
+    assert fitting(("id", "priority", "waiting"), 160)[0] == ("id", 80)
+    assert fitting(("id", "priority", "waiting"), 60)[0][1] < 60

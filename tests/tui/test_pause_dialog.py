@@ -195,3 +195,20 @@ def test_pauses_and_resumes_stand_in_the_feed(board: dibs.Board) -> None:
         assert "claims paused by ada@web-1" in text_of(app)
 
     drive(where(board), steps)
+
+
+def test_a_stale_claim_does_not_go_on(board: dibs.Board) -> None:
+    claim = board.claim("b", owner="gone", ttl=1)
+    assert claim is not None
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: board.snapshot().stale(claim.task.name))
+        await pilot.press("B")
+        await until(pilot, lambda: "holders go on, 1 now; 1 claim stale" in text_of(app))
+        await fill(app, pilot, "#pause-reason", "deploy")
+        await pilot.press("y")
+        await until(
+            pilot, lambda: "1 claim still held; 1 claim stale, until reaped" in text_of(app)
+        )
+
+    drive(where(board), steps)

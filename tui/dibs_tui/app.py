@@ -177,6 +177,10 @@ class DibsApp(App[None]):
                 self._end_said()
         await super().on_event(event)
 
+    def key_again(self, event: events.Key) -> None:
+        """Give a key also to the screen below, which it has led back to."""
+        self._typed.again(event)
+
     def keys_arrived(self, times: list[float]) -> None:
         """Note the keys that the terminal's thread has read, before any of them is handled."""
         self.operator.keys.arrived(times)
@@ -361,6 +365,8 @@ class DibsApp(App[None]):
             picture = self.picture
             if picture.size != tuple(self.size):
                 picture.resize(*self.size)
+                # This frame may be a part. Nothing is laid out again if the size is the old one.
+                self.call_later(screen.refresh)
             picture.colours = self.console._color_system
             picture.put(parts(renderable))
             picture.cursor = self.screen.outer_size.clamp_offset(self.cursor_position)
@@ -383,6 +389,10 @@ class DibsApp(App[None]):
         if data:
             start, end = (SYNC_START, SYNC_END) if self._sync_available else ("", "")
             driver.link.send(f"{start}{data}{end}", ask=True)
+
+    def on_resize(self) -> None:
+        """Send everything: a terminal that is back at its size has lost what it showed."""
+        self.redraw()
 
     def redraw(self) -> None:
         """Send the complete picture again: the terminal may show something else."""

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 ROWS = 20
 """The most rows of one section."""
 _LOOKS = 2000
-"""The most available tasks that are read to find the oldest."""
+"""The most available tasks that are read to find the oldest: each is a call on the disk."""
+_ASKED = 100_000
+"""The same on a database, which says all ages at once."""
 _SECTIONS = {
     "asked": "all",
     "stale": "stale",
@@ -163,7 +165,8 @@ def _counts(board: Board, found: TasksByState, first: Iterable[Task]) -> Iterato
             when = "" if soon is None else f", next in {short(soon)}" if soon else ", next due"
             yield f"{len(tasks):,} {state}{when}"
     available = found.tasks[AVAILABLE]
-    looked = {task.name: task for task in (*first, *available[:_LOOKS])}
+    most = _LOOKS if board.location.folder else _ASKED
+    looked = {task.name: task for task in (*first, *available[:most])}
     ages = [row.age for _, row in _rows(board, snapshot, looked.values()) if row.age is not None]
     if ages:
         least = "" if len(looked) == len(available) and snapshot.exact else "≥"

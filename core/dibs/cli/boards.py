@@ -86,7 +86,7 @@ def say_claim(voice: Voice, status: str, claim: Claim) -> None:
             "priority": task.priority,
             "ttl": claim.ttl,
             "metadata": record.metadata,
-            "payload": task.name,
+            "payload": task.name if claim.path is not None else None,
             "answers": [question.fields for question in claim.answers],
             **slot_fields(task),
         },

@@ -200,6 +200,8 @@ def copy(voice: Voice, args: argparse.Namespace) -> int:
     for line in found.omitted:
         voice.words(f"not copied: {line}")
     if not found.before:
+        if locate(args.target).folder:
+            voice.words("ages begin again: in a directory a task is as old as its file")
         voice.words(
             f"both boards are paused: let the workers use {target}, then run "
             f"`dibs -d {target} resume`"

@@ -9,7 +9,7 @@ EXAMPLES = {
     ),
     "board": ("dibs /srv/tasks", "dibs board /srv/tasks owner=web-3 'age>5m'"),
     "demo": ("dibs demo",),
-    "init": ("dibs init tasks", "dibs -d /srv/tasks init"),
+    "init": ("dibs init tasks", "dibs -d 'postgresql://db.example/tasks' init"),
     "add": (
         "dibs add report-7 --file report-7.json --priority 9",
         "dibs add nightly --in 1h",
@@ -55,9 +55,14 @@ EXAMPLES = {
         "dibs token ls",
         "dibs token rm ci",
     ),
+    "deliveries": (
+        "dibs deliveries",
+        "dibs deliveries send --all",
+        "dibs deliveries rm --all",
+    ),
     "status": ("dibs status deploy", "dibs --json status deploy"),
     "ls": ("dibs ls --state stale", "dibs ls owner=web-3 'age>5m'", "dibs ls --mine"),
-    "show": ("dibs show report-7",),
+    "show": ("dibs show report-7", "dibs show report-7 --payload > report-7.json"),
     "logs": ("dibs logs report-7 --follow", "dibs logs report-7 --attempt 2"),
     "log": ("dibs log report-7", "dibs log --last 20 --follow"),
     "watch": (

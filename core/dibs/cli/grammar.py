@@ -86,14 +86,20 @@ VERBS = {
     "serve": Verb(
         "serve",
         "serve:serve",
-        "listen cert key proxied clients dashboards unused tokens",
-        "serve the board over HTTP, and the dashboard to browsers",
+        "listen cert key proxied clients dashboards unused tokens hooks hooknetwork",
+        "serve the board over HTTP and in browsers, and send its events to its hooks",
     ),
     "token": Verb(
         "serve",
         "token:token",
         "tokenact tokenname role prefix tokens",
         "add, list or remove the tokens that `serve` accepts",
+    ),
+    "deliveries": Verb(
+        "serve",
+        "deliveries:deliveries",
+        "deliveryact deliveryids failedall hooks",
+        "list what could not be sent to a hook, send it again, or remove it",
     ),
     "acquire": Verb(
         "lock",
@@ -264,7 +270,8 @@ OPTIONS: dict[str, Add] = {
         metavar="BOARD",
         type=some,
         nargs="?",
-        help="the directory (default: the board that is used here, else the current directory)",
+        help="a directory, or postgresql://USER@HOST/DATABASE (default: the board used here, "
+        "else the current directory)",
     ),
     "source": lambda p: p.add_argument(
         "source",
@@ -276,7 +283,7 @@ OPTIONS: dict[str, Add] = {
         "target",
         metavar="TO",
         type=some,
-        help="where to: a directory or database that has no board",
+        help="where to: a directory or database that has no board; it needs no `init`",
     ),
     "of?": lambda p: p.add_argument(
         "id", metavar="ID", nargs="?", help=f"id of a task or lock, {_DASH} (default: all)"
@@ -644,7 +651,9 @@ OPTIONS: dict[str, Add] = {
         help="minimum time since a task was done, such as 7d (required)",
     ),
     "payload": lambda p: p.add_argument(
-        "--payload", action="store_true", help="print the payload, and nothing else"
+        "--payload",
+        action="store_true",
+        help="print the payload, and nothing else; also of a claim, and on a database",
     ),
     "prometheus": lambda p: p.add_argument(
         "--prometheus", action="store_true", help="print Prometheus metrics"
@@ -703,6 +712,34 @@ OPTIONS: dict[str, Add] = {
         metavar="DIR",
         type=some,
         help="folder with the tokens (default: .dibs/tokens of the board's directory)",
+    ),
+    "hooks": lambda p: p.add_argument(
+        "--hooks",
+        metavar="DIR",
+        type=some,
+        help="folder with the deliveries to hooks (default: .dibs/hooks of the board's directory)",
+    ),
+    "hooknetwork": lambda p: p.add_argument(
+        "--hook-network",
+        metavar="NET",
+        action="append",
+        default=[],
+        type=some,
+        help="addresses that hooks may reach though they are not public, such as 10.0.0.0/8 or "
+        "127.0.0.1; may be repeated (default: none)",
+    ),
+    "deliveryact": lambda p: p.add_argument(
+        "act",
+        choices=("ls", "send", "rm"),
+        nargs="?",
+        default="ls",
+        help="what to do: ls, send (again) or rm (default: ls)",
+    ),
+    "deliveryids": lambda p: p.add_argument(
+        "id", metavar="DELIVERY", nargs="*", help="ids of failed deliveries, as `ls` shows them"
+    ),
+    "failedall": lambda p: p.add_argument(
+        "--all", action="store_true", help="all failed deliveries"
     ),
     "tokenact": lambda p: p.add_argument(
         "act", choices=("add", "ls", "rm"), help="what to do: add, ls or rm"

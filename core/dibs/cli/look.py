@@ -208,7 +208,7 @@ def _complete(
 
     for key, value in fields.items():
         if value not in (None, "", False) and key != "question":
-            text = age(value) if key in _TIMES and isinstance(value, float) else value
+            text = age(value) if key in _TIMES and isinstance(value, int | float) else value
             text = "yes" if value is True else text
             print(shown(f"{key:<10} {text}"))
     for question in asked:

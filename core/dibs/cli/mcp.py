@@ -42,7 +42,10 @@ def serve(voice: Voice, args: argparse.Namespace) -> int:
 
 def _why(error: ImportError) -> Exception:
     """What to install; the error itself if it is no matter of the SDK."""
-    if (error.name or "").partition(".")[0] not in _SDK:
+    name = error.name or ""
+    if name.startswith("dibs.mcp"):
+        return NotInstalled("`dibs mcp` is not in this file: run `pip install 'dibs[mcp]'`")
+    if name.partition(".")[0] not in _SDK:
         return error
     from importlib.util import find_spec
 

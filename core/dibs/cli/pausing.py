@@ -27,18 +27,28 @@ def pause(voice: Voice, args: argparse.Namespace) -> int:
         args.reason, host=args.host or "", seconds=args.seconds, locks=args.locks
     )
     rows = [row for row in board.entries_of(held) if not row.host or made.covers(row.host)]
-    voice.result(made.name, {"status": "paused", **fields(made), "held": [_row(r) for r in rows]})
+    voice.result(made.name, {"status": "paused", **fields(made), **_held(rows)})
     end = f" until {clock_text(made.until)}" if made.until is not None else ""
     voice.words(f"{made.where} is paused{end}; `{resume_command(made)}` ends it; {_still(rows)}")
     return 0
 
 
 def _still(rows: list[Entry]) -> str:
-    """What the paused workers still hold."""
-    if not rows:
-        return "nothing is held there"
-    held = some([f"{row.claim} by {row.owner}" for row in rows])
-    return f"{len(rows):,} still held: {held}"
+    """What the paused workers still hold, and which claims only a reap ends."""
+    words = []
+    for stale, what in (False, "still held"), (True, "stale, which `dibs reap` ends"):
+        found = [f"{row.claim} by {row.owner}" for row in rows if (row.state == "stale") is stale]
+        if found:
+            words.append(f"{len(found):,} {what}: {some(found)}")
+    return "; ".join(words) or "nothing is held there"
+
+
+def _held(rows: list[Entry]) -> dict[str, object]:
+    """The same as JSON fields."""
+    return {
+        "held": [_row(row) for row in rows if row.state != "stale"],
+        "stale": [_row(row) for row in rows if row.state == "stale"],
+    }
 
 
 def resume(voice: Voice, args: argparse.Namespace) -> int:
@@ -74,7 +84,7 @@ def pauses(voice: Voice, args: argparse.Namespace) -> int:
     for each in snapshot.pauses:
         held = [row for row in rows if not row.host or each.covers(row.host)]
         text = f"{each.name}  {described(each, now)}{_end(each)}; {_still(held)}"
-        voice.result(text, {"status": "paused", **fields(each), "held": [_row(r) for r in held]})
+        voice.result(voice.runnable(text), {"status": "paused", **fields(each), **_held(held)})
     if snapshot.shell_claims:
         voice.words(f"{snapshot.shell_claims} claimed with mv during the pause")
     if not snapshot.pauses:

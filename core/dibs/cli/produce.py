@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING
 from dibs.board import locate
 from dibs.cli.boards import board_of, place, say_task
 from dibs.cli.stdio import standard_input
+from dibs.model.capabilities import Capability
 from dibs.model.errors import BadName, DibsError, Exists, Refused
 from dibs.model.names import escape
 
@@ -44,8 +45,11 @@ def init(voice: Voice, args: argparse.Namespace) -> int:
         roles = make_roles(chosen.where)
         fields["roles"] = list(roles)
     voice.result(label, {"status": "ready", "board": label, **fields})
-    hint = f"{warning} (`dibs check --probe` shows details)" if warning else chosen.hint
-    hint = board.location.runnable(hint) if warning else hint
+    hint = chosen.hint
+    if warning:
+        probe = Capability.PROBE in board.capabilities
+        details = board.location.runnable(" (`dibs check --probe` shows details)") if probe else ""
+        hint = "; ".join(each for each in (warning + details, hint) if each)
     if roles and not hint:
         hint = f"roles: {', '.join(roles)}: let a login act as one with `GRANT {roles[1]} TO …`"
     if hint:

@@ -11,7 +11,9 @@ from dibs.model.errors import BadName, NotInstalled, StorageError
 if TYPE_CHECKING:
     import ssl
 
+    from dibs.board import Board
     from dibs.cli.say import Voice
+    from dibs.serve.hook_sender import HookSenders
 
 _SDK = ("aiohttp", "yarl", "multidict", "aiosignal", "frozenlist", "propcache")
 """What comes with `dibs[serve]`."""
@@ -38,7 +40,9 @@ def serve(voice: Voice, args: argparse.Namespace) -> int:
     from dibs.serve.service import Wording
     from dibs.serve.tokens import Tokens, folder_of
 
-    location = board_of(args).location
+    board = board_of(args)
+    location = board.location
+    senders = _senders(board, args)
     folder = folder_of(location, args.tokens)
     known = Tokens(folder).all()
     if not known:
@@ -56,7 +60,23 @@ def serve(voice: Voice, args: argparse.Namespace) -> int:
     secure = tls is not None or args.behind_proxy
     pages = Browsing(args.dashboards, args.dashboard_idle, secure) if args.dashboards else None
     address = Address(host, port, tls)
-    return serve(location, folder, address, args.clients, wording, listening, pages)
+    return serve(location, folder, address, args.clients, wording, listening, senders, pages)
+
+
+def _senders(board: Board, args: argparse.Namespace) -> HookSenders:
+    """What sends to the hooks of the board's settings; refused if one has no secret."""
+    from os import environ
+
+    from dibs.cli.say import complain
+    from dibs.serve import deliveries
+    from dibs.serve.hook_request import networks_of, secret_of
+    from dibs.serve.hook_sender import HookSenders, HookTarget
+
+    hooks = board.settings.hooks
+    networks = networks_of(args.hook_network)
+    targets = [HookTarget(hook, secret_of(hook.name, environ)) for hook in hooks]
+    kept = deliveries.place_of(board.location, args.hooks) if hooks else deliveries.HookPlace("")
+    return HookSenders(board.location.where, kept, targets, networks, complain)
 
 
 def _address(text: str) -> tuple[str, int]:

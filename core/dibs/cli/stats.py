@@ -93,6 +93,8 @@ def stats(voice: Voice, args: argparse.Namespace) -> int:
 def _words(field: str, value: float) -> str:
     """A figure as people read it."""
     if isfinite(value):
+        if field.endswith("/min"):
+            return f"{value:.{1 if value < 9.95 else 0}f}".removesuffix(".0")
         return age(value) if field in _SECONDS else f"{value:.15g}"
     return "not known yet" if isnan(value) else "not shrinking"
 

@@ -43,6 +43,10 @@ variables that dibs reads:
                   CLAUDE_CODE_SESSION_ID)
   DIBS_THEME, DIBS_READ_ONLY, NO_COLOR    settings of the dashboard
 
+variables that `dibs serve` reads, for the hook "ci" of the board's settings:
+  DIBS_HOOK_CI              its secret; or
+  DIBS_HOOK_CI_FILE         a file with the secret, which only its user can read
+
 variables that `dibs run` sets for its command:
   DIBS_BOARD, DIBS_DIR      the board
   DIBS_ID                   the id of the task or lock

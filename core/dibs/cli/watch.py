@@ -54,6 +54,8 @@ def watch(voice: Voice, args: argparse.Namespace) -> int:
 def report(voice: Voice, found: Iterable[Occurrence], notifier: Notifier | None) -> None:
     """Print what happened, and run the command for it."""
     for one in found:
+        if not one.at:  # the board was not read yet, nor its clock
+            one = one._replace(at=time.time())
         when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(one.at))
         what, about = spoken(one.what), f"{title(one.id)}  " if one.id else ""
         voice.result(f"{when} {what:<13} {about}{one.text}", one.fields())

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from dibs.files import forgetting, janitor, moves, outputs, pausing, questions, shell_claims
 from dibs.files.claims import adopt, requeued_name
 from dibs.files.facts import facts_of
-from dibs.files.waits import waits_since
 from dibs.model import names, refusals, undoing
 from dibs.model.errors import (
     BadName,
@@ -192,7 +191,7 @@ def prioritize(store: BoardFiles, text: str, priority: int, by: str = "") -> Tas
         return task
     _adopt(store, task)
     dst = names.unclaimed_name(task.id, task.stamp._replace(priority=priority))
-    since = waits_since(store, task) / SECOND if task.state == AVAILABLE else 0.0
+    since = store.waits.since(task) / SECOND if task.state == AVAILABLE else 0.0
     return _moved(store, task, dst, "prioritize", f"{task.priority} → {priority}", by, since)
 
 
@@ -222,7 +221,7 @@ def undo(
     if event is None or task is None:
         raise UnknownId("there is nothing to undo: the log has no act, or all are undone")
     waiting = event.verb == "prioritize" and task.state == AVAILABLE
-    since = waits_since(store, task) / SECOND if waiting else 0.0
+    since = store.waits.since(task) / SECOND if waiting else 0.0
     return _moved(
         store,
         task,

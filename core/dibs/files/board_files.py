@@ -34,6 +34,7 @@ from dibs.model.task import DONE, FAILED, Task, describe
 
 if TYPE_CHECKING:
     from dibs.files.id_index import IdIndex
+    from dibs.files.waits import WaitStarts
     from dibs.host import Host
     from dibs.model import events
     from dibs.model.holder import Holder
@@ -140,6 +141,13 @@ class BoardFiles:
         from dibs.files.id_index import IdIndex  # no worker's verb needs it
 
         return IdIndex(self)
+
+    @cached_property
+    def waits(self) -> WaitStarts:
+        """Since when tasks wait, for acts and looks one after the other."""
+        from dibs.files.waits import WaitStarts  # no worker's verb needs it
+
+        return WaitStarts(self.port, self.journal, self.clock)
 
     def note_known(self, ident: str, number: int) -> bool:
         """Note with an empty entry that an id was added once more; False if the entry exists."""

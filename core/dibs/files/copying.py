@@ -11,7 +11,7 @@ import fcntl
 import os
 import re
 import shutil
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -42,6 +42,7 @@ from dibs.model.portable import (
     portable_parts,
 )
 from dibs.model.questions import FILE_BYTES
+from dibs.model.safe_text import shown, some
 from dibs.model.settings import DEFAULT_TOML, TOML_BYTES
 from dibs.model.task import DONE, FAILED, FREE
 
@@ -57,6 +58,8 @@ if TYPE_CHECKING:
 COPYING = ".copying"
 _MARK, _BOARD = "dibs-copy", "board"
 _JOURNAL = f"{FOLDER}/copied-0.jsonl"
+_NAMED = 3
+"""So many files that are no tasks are named."""
 _UNKNOWN_END = 1_000_000
 """How far above all known fences an id begins again whose end is unknown, as for a forget."""
 _match_life = re.compile(r"([A-Za-z0-9_=-]{1,120})\.([0-9]{1,9})").fullmatch
@@ -70,7 +73,11 @@ class FilesReader:
 
     def __init__(self, store: BoardFiles) -> None:
         self._store = store
-        self._left = Counter[str]()
+        self._strangers = 0
+        self._first: list[str] = []
+        """The first files that are no tasks."""
+        self._lines = 0
+        """How many lines of the log have an invalid id."""
 
     def __enter__(self) -> Self:
         return self
@@ -80,7 +87,15 @@ class FilesReader:
 
     @property
     def omitted(self) -> list[str]:
-        return [f"{count:,} {what}" for what, count in self._left.items()]
+        found, more = [], self._strangers - len(self._first)
+        if self._strangers:
+            what = "file that is no task" if self._strangers == 1 else "files that are no tasks"
+            which = ", ".join(self._first) + (f" and {more:,} more" if more else "")
+            found.append(f"{self._strangers:,} {what}: {which}")
+        if self._lines:
+            what = "line of the log has an" if self._lines == 1 else "lines of the log have an"
+            found.append(f"{self._lines:,} {what} invalid id")
+        return found
 
     def head(self) -> PortableHead:
         store = self._store
@@ -95,13 +110,13 @@ class FilesReader:
         return PortableHead(settings, tuple(pauses))
 
     def events(self) -> Iterator[Event]:
-        self._left.pop(_LINES, None)
+        self._lines = 0
         for event in self._store.journal.oldest_first():
             if event.id:
                 try:
                     names.escape(event.id)
                 except BadName:
-                    self._left[_LINES] += 1
+                    self._lines += 1
                     continue
             yield event
 
@@ -140,12 +155,14 @@ class FilesReader:
         paths: list[Iterable[str]] = [store.listing()]
         paths += [[f"{folder}/{n}" for n in store.ended(folder)] for folder in (DONE, FAILED)]
         paths.append(store.all_free())
-        self._left.clear()
+        self._strangers, self._first = 0, []
         for path in (path for listed in paths for path in listed):
             task = names.read_any(path)
             if task is None:
                 if path not in (".dibs", DONE, FAILED, PAUSED):
-                    self._left["files that are no tasks"] += 1
+                    self._strangers += 1
+                    if len(self._first) < _NAMED:
+                        self._first.append(shown(path))
                 continue
             eid = names.escape(task.id)
             if eid in found:
@@ -238,9 +255,6 @@ class FilesReader:
         return PortableOutput(stem, at, parts) if parts else None
 
 
-_LINES = "lines of the journal whose id is not valid"
-
-
 def _canonical(task: Task) -> str:
     """The name of a task as dibs spells it; a shell may have spelled it otherwise."""
     if task.claim:
@@ -267,8 +281,19 @@ class FilesWriter:
         self._there = False
 
     def __enter__(self) -> Self:
-        with suppress(FileNotFoundError):
-            self._there = bool(os.listdir(self._where))
+        try:
+            found = sorted(os.listdir(self._where))
+        except FileNotFoundError:
+            found = []
+        except OSError as error:
+            raise storage_error(error) from error
+        self._there = bool(found)
+        if found and ".dibs" not in found:
+            has = some([shown(name) for name in found])
+            raise BadName(
+                f"{self._where} is no board, and not empty: it has {has}: give a directory that is "
+                "empty or not there yet"
+            )
         if not self._there:
             try:
                 self._reserve()

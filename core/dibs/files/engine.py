@@ -204,6 +204,14 @@ class FilesEngine:
         """Refused: the owner, group and mode of the directory decide who may do what."""
         raise BadName(f"{where}: a directory has no roles: use its owner, group and mode")
 
+    def identity(self, where: str) -> str:
+        """The directory, whatever leads to it."""
+        try:
+            found = os.stat(where)
+        except OSError:
+            return ""
+        return f"{found.st_dev}:{found.st_ino}"
+
     def reader(self, where: str) -> FilesReader:
         """Reads the complete board in a directory, to copy it."""
         from dibs.files.copying import FilesReader

@@ -8,7 +8,7 @@ from dibs.files import janitor
 from dibs.files.board_files import RECORDS
 from dibs.files.facts import facts_of
 from dibs.files.questions import open_question
-from dibs.files.waits import corrected, may_be_older, waits_since
+from dibs.files.waits import corrected, may_be_older
 from dibs.model import names
 from dibs.model.entries import Entry, entry
 from dibs.model.errors import storage_error
@@ -52,7 +52,9 @@ def entries(
         question = snapshot.questions.get(name)
         dead = name in snapshot.dead
         rows.append(entry(task, holder, snapshot.now, since, dead=dead, question=question))
-    for name, since in corrected(store, {name: at for name, (_, at) in older.items()}).items():
+    for name, since in corrected(
+        store.journal, {name: at for name, (_, at) in older.items()}
+    ).items():
         at, found = older[name]
         if since != found:
             rows[at] = entry(snapshot.tasks[name], None, snapshot.now, since)
@@ -81,7 +83,7 @@ def _unclaimed(store: BoardFiles, task: Task) -> Entry:
     except OSError:
         return entry(task, None, Sample(0, 0), question=question)
     if task.state == AVAILABLE:
-        since = waits_since(store, task) or since
+        since = store.waits.since(task) or since
     now, exact = store.clock.now_or_newest(since)
     return entry(task, None, now, since if exact else None, question=question)
 

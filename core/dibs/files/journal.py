@@ -100,9 +100,14 @@ class Journal:
     def end(self) -> Cursor:
         return events.Cursor(self._reader.ends())
 
-    def since(self, cursor: Cursor | None = None) -> tuple[list[Event], Cursor]:
+    def since(
+        self, cursor: Cursor | None = None, most: int | None = None
+    ) -> tuple[list[Event], Cursor]:
         seen = dict(cursor.position) if cursor is not None else {}
-        return self._reader.follow(seen), events.Cursor(seen)
+        return self._reader.follow(seen, most), events.Cursor(seen)
+
+    def missed(self, cursor: Cursor) -> bool:
+        return self._reader.missed(cursor.position)
 
     def of(self, ident: str, most: int | None = None) -> list[Event]:
         if most is None:

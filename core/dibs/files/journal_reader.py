@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from dibs.files import journal_chain
 from dibs.files.journal_chain import APART, MOST, Chain, forwards, parsed, quoted
-from dibs.files.journal_files import FOLDER, current, number, place
+from dibs.files.journal_files import FOLDER, LONG, current, number, place
 from dibs.model.events import FORMER_VERBS, ROTATED, Event, parse
 from dibs.model.rates import LEAST, Rates
 
@@ -208,8 +208,11 @@ class JournalReader:
             rates.complete = False  # so short a span says nothing about ten minutes
         return rates
 
-    def follow(self, seen: dict[str, int]) -> list[Event]:
-        """The events written since `seen`, the offset of each file, which is updated."""
+    def follow(self, seen: dict[str, int], most: int | None = None) -> list[Event]:
+        """The events written since `seen`, the offset of each file, which is updated.
+
+        With `most`, reading ends after the piece with which there are so many.
+        """
         new: dict[str, list[Event]] = {}
         for _ in range(_READS):
             files = self._listed()
@@ -218,7 +221,7 @@ class JournalReader:
                 self._awake.update(move_on(seen, files))
                 self._awake.intersection_update(files)
                 self._asleep.intersection_update(files)
-            again = self._read_on(files, seen, new, known)
+            again = self._read_on(files, seen, new, known, most)
             if not again:
                 self._known = files, seen
                 break
@@ -245,7 +248,12 @@ class JournalReader:
         return now + spare * (now - start)
 
     def _read_on(
-        self, files: list[str], seen: dict[str, int], new: dict[str, list[Event]], known: bool
+        self,
+        files: list[str],
+        seen: dict[str, int],
+        new: dict[str, list[Event]],
+        known: bool,
+        most: int | None,
     ) -> bool:
         """Read what is new; True if a file was rotated in the meantime and was not read.
 
@@ -285,7 +293,9 @@ class JournalReader:
         kin = self._chains(file for file in files if current(file) in hosts) if hosts else ()
         chains = {chain.files[-1]: chain for chain in kin}
         moved = [
-            file for file, size in grown if self._read_one(file, size, chains.get(file), seen, new)
+            file
+            for file, size in grown
+            if self._read_one(file, size, chains.get(file), seen, new, most)
         ]
         return bool(moved)
 
@@ -303,8 +313,14 @@ class JournalReader:
         chain: Chain | None,
         seen: dict[str, int],
         new: dict[str, list[Event]],
+        most: int | None,
     ) -> bool:
         """Read on in one file; True if it was rotated in the meantime instead."""
+        left = most - sum(map(len, new.values())) if most is not None else inf
+        if left <= 0:
+            seen.setdefault(file, 0)
+            self._all_due = self._asleep_due = 0  # the rest of it is due at once
+            return False
         start = seen.get(file, 0)
         start = start if start <= size else 0  # else it was replaced or truncated
         found: list[Event] = []
@@ -312,10 +328,27 @@ class JournalReader:
         for reached, lines in forwards(self._port.read, file, end, journal_chain.PIECE):
             end = reached
             found += parsed(lines)
+            if len(found) >= left:
+                self._all_due = self._asleep_due = 0
+                break
         if chain is not None and chain.rotated():
             return True  # what was read may be from the middle of the next file
         seen[file] = end
         new.setdefault(current(file), []).extend(found)
+        return False
+
+    def missed(self, seen: Mapping[str, int]) -> bool:
+        """Whether files were removed that `seen` has not reached the end of, or does not know."""
+        files = self.files()
+        for chain, found in groupby(sorted(seen, key=place), current):
+            known = list(found)
+            rotated = [number(file) for file in files if file != chain == current(file)]
+            last = max((number(file) for file in known if file != chain), default=0)
+            newer = [n for n in rotated if n > last]
+            if chain in seen and newer and min(newer) != last + 1:
+                return True
+            if any(file not in files and seen[file] < LONG for file in known if file != chain):
+                return True
         return False
 
     def ends(self) -> dict[str, int]:

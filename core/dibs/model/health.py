@@ -54,7 +54,7 @@ class Health(NamedTuple):
     why_polling: str = ""
     """Why the board is polled, in one line; empty if it is live or not known yet."""
     why_read_only: str = ""
-    """Why the board is read-only, in one line with the path; empty if it can be changed."""
+    """Why no one may act here, in one line; empty if the board can be changed."""
     why_full: str = ""
     """What the storage has run out of, in a few words; empty if it has room."""
     trouble: Trouble | None = None

@@ -47,6 +47,8 @@ class Settings(NamedTuple):
     """Seconds without output and notes after which `dibs run` ends a command; 0 for no limit."""
     keep_logs: float = 604_800
     """Seconds for which the output of earlier attempts is kept."""
+    hooks: tuple[Any, ...] = ()
+    """The hooks that `dibs serve` sends events to, each a `dibs.model.hooks.Hook`."""
 
 
 DEFAULT_TOML = b"""\
@@ -88,7 +90,7 @@ def dump(settings: Settings) -> bytes:
     """A `board.toml` with these settings."""
     lines = [f"format = {FORMAT}"]
     defaults, written = Settings(), DEFAULT_TOML.decode()
-    for key, value in settings._asdict().items():
+    for key, value in settings._replace(hooks=())._asdict().items():
         if value == getattr(defaults, key) and f"\n{key} = " not in written:
             continue  # an earlier dibs does not know it
         shown = f'"{value}"' if isinstance(value, str) else str(value).lower()
@@ -96,6 +98,13 @@ def dump(settings: Settings) -> bytes:
             times = ", ".join(f'"{_time(each)}"' for each in value)
             shown = f"[{times}]"
         lines.append(f"{key} = {shown}")
+    for hook in settings.hooks:
+        import json
+
+        lines += ["", "[[hooks]]"]
+        for key, value in hook._asdict().items():
+            texts = [_time(each) for each in value] if key == "retry" else value
+            lines.append(f"{key} = {json.dumps(texts)}")
     return ("\n".join(lines) + "\n").encode()
 
 
@@ -149,6 +158,8 @@ def _checked(data: bytes, key: str, value: Any, file: str) -> Any:
             if (found := _span(value)) is not None:
                 return found
             wanted = 'a time such as 90, "90s" or "2h", at most 36500d'
+        case "hooks", _:
+            return _hooks(data, value, file)
         case "run_log", _:
             from dibs.model.outputs import check_log_bytes, size
 
@@ -161,6 +172,35 @@ def _checked(data: bytes, key: str, value: Any, file: str) -> Any:
                 f"{file}{line_of(data, key)}: there is no setting {key!r}: use one of {known}"
             )
     raise BadSettings(f"{file}{line_of(data, key)}: {key} must be {wanted}, got {value!r}")
+
+
+def _hooks(data: bytes, value: object, file: str) -> tuple[Any, ...]:
+    """The hooks, each with a name of its own."""
+    from dibs.model import hooks
+
+    if not isinstance(value, list) or len(value) > hooks.MOST:
+        most = f"at most {hooks.MOST} tables [[hooks]]"
+        raise BadSettings(f"{file}{line_of(data, 'hooks')}: hooks must be {most}")
+    found: list[hooks.Hook] = []
+    for number, table in enumerate(value):
+        try:
+            given = table.get("retry") if isinstance(table, dict) else None
+            hook = hooks.hook_of(table, hooks.RETRY if given is None else _times(given))
+            if any(hook.name == other.name for other in found):
+                raise BadName(f"there are two hooks {hook.name}: give each a name of its own")
+        except BadName as error:
+            raise BadSettings(f"{file}{_line_of_hook(data, number)}: hooks: {error}") from None
+        found.append(hook)
+    return tuple(found)
+
+
+def _line_of_hook(data: bytes, number: int) -> str:
+    """The line at which the table of a hook begins; empty if it is not found."""
+    import re
+
+    lines = enumerate(data.decode().split("\n"), 1)
+    heads = [at for at, line in lines if re.match(r"\s*\[\[\s*hooks\s*\]\]", line)]
+    return f" line {heads[number]}" if number < len(heads) else line_of(data, "hooks")
 
 
 def _times(value: Any) -> tuple[float, ...] | None:

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
+from dibs.model.addresses import passwords, split, without_password
+from dibs.model.errors import BadName
 from dibs.model.location import Location
 
-_SECRET = r"(?:password|sslpassword|oauth_client_secret)"
-_hide_in_user = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://[^/?#:@]*):[^/?#@]*(?:@[^/?#@]*)*@")
-_hide_in_options = re.compile(rf"([?&]{_SECRET}=)[^&#]*", re.IGNORECASE)
-
-
-def shown(where: str) -> str:
-    """The location without its passwords."""
-    return _hide_in_options.sub(r"\1***", _hide_in_user.sub(r"\1@", where))
+shown = without_password
 
 
 def location_of(where: str) -> Location:
@@ -21,25 +14,32 @@ def location_of(where: str) -> Location:
     return Location(where, shown(where))
 
 
-def names_database(where: str) -> bool:
-    """Whether a location says in which database the board is."""
-    rest = where.partition("://")[2]
-    path, _, options = rest.partition("?")
-    return bool(path.partition("/")[2]) or bool(re.search(r"(^|&)(dbname|service)=.", options))
+def check_address(where: str) -> None:
+    """Refuse an address that the server's library would misread, or that names no database."""
+    parts = split(where)
+    try:
+        where.encode()
+    except UnicodeEncodeError:
+        parts = None
+    if parts is None or parts.doubtful or "\0" in where:
+        raise BadName(
+            f"{shown(where)}: this address cannot be read: a port is a number, and a password has "
+            "its `@`, `/`, `?`, `&` and `%` as %40, %2F, %3F, %26 and %25, or is in PGPASSWORD "
+            "or ~/.pgpass"
+        )
+    named = any(each.startswith(("dbname=", "service=")) for each in parts.options)
+    if not parts.rest.partition("/")[2] and not named:
+        raise BadName(
+            f"{shown(where)} names no database: give it as postgresql://USER@HOST/DATABASE"
+        )
 
 
 def hidden(text: str, where: str) -> str:
     """A message of the server on one line, without the passwords of the location."""
-    line = next((line for line in text.splitlines() if line.strip()), text).strip()
-    for secret in _secrets(where):
+    lines = [line for line in text.splitlines() if line.strip()] or [text]
+    line = lines.pop(0).strip()
+    while lines and line.count('"') % 2:  # a name with a line break
+        line += f"\n{lines.pop(0)}"
+    for secret in passwords(where):
         line = line.replace(secret, "***")
     return line
-
-
-def _secrets(where: str) -> list[str]:
-    from urllib.parse import unquote
-
-    found = re.findall(rf"[?&]{_SECRET}=([^&#]+)", where, re.IGNORECASE)
-    if (m := _hide_in_user.match(where)) is not None:
-        found.append(where[m.end(1) + 1 : m.end() - 1])
-    return sorted({*found, *map(unquote, found)} - {""}, key=len, reverse=True)

@@ -1,10 +1,14 @@
-"""Check a board: what no crash can leave behind, but what a person or a restore can."""
+"""Check a board: what no crash can leave behind, but what a person, SQL or a restore can."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from dibs.model import names
 from dibs.model.answers import Finding
+from dibs.shipped import text
 
 if TYPE_CHECKING:
     from dibs.postgres.sessions import Session
@@ -43,14 +47,70 @@ _CHECKS: tuple[tuple[str, str, str], ...] = (
         "ON q.eid = t.eid AND q.fence = t.fence AND q.answer = 0 "
         "WHERE t.state = 'asked' AND q.eid IS NULL",
     ),
+    (
+        "meta",
+        "this row of dibs.meta is missing",
+        "SELECT k FROM unnest(ARRAY['settings', 'epoch', 'timeline']) k "
+        "WHERE k NOT IN (SELECT key FROM dibs.meta)",
+    ),
+)
+_KEYS = {
+    **{"task": "coalesce(name, eid)", "payload": "eid", "claim": "name", "pause": "name"},
+    **{"question": "eid || ' ' || fence", "event": "eid || ' ' || n", "waiter": "name"},
+    **{"result": "stem", "output": "stem || ' ' || begins"},
+}
+"""What names a row of each table that has limits."""
+_SHOWN = 200
+"""So many characters of a name outside the limits are shown."""
+_PUT_BACK = "`dibs upgrade` puts it back"
+_functions = re.compile(r"CREATE OR REPLACE FUNCTION dibs\.(\w+)\(.*?\$\$(.*?)\$\$;", re.DOTALL)
+_limits = re.compile(
+    r"ALTER TABLE dibs\.(\w+) DROP CONSTRAINT .*? CHECK \(\n(.*?)\n\) NOT VALID;", re.DOTALL
 )
 
 
 def check(session: Session) -> list[Finding]:
-    """What is wrong with the rows of a board."""
-    found = []
+    """What is wrong with the functions and the rows of a board."""
+    found = list(_check_functions(session))
+    if not found:  # the limits are functions too
+        found += _check_limits(session)
     for kind, what, sql in _CHECKS:
         found += [
-            Finding(kind, name, f"{what}: {_BY_HAND}") for (name,) in session.rows(sql) if name
+            Finding(kind, name, f"{what}: {_BY_HAND}") for (name,) in session.scan(sql) if name
         ]
     return found
+
+
+def _check_functions(session: Session) -> Iterator[Finding]:
+    """The functions that are not those of this dibs."""
+    shipped = text("postgres/functions.sql")
+    if session.scan("SELECT FROM dibs.meta WHERE key = 'roles'"):
+        shipped += text("postgres/roles.sql")
+    rows = session.scan(
+        "SELECT proname, prosrc FROM pg_proc WHERE pronamespace = 'dibs'::regnamespace"
+    )
+    for name, source in _functions.findall(shipped):
+        here = [found for known, found in rows if known == name]
+        if here != [source]:
+            how = "it differs from that of this dibs" if here else "it is missing"
+            yield Finding("function", f"dibs.{name}", f"{how}: {_PUT_BACK}")
+
+
+def _check_limits(session: Session) -> Iterator[Finding]:
+    """The rows that the limits of their tables would refuse now, and limits that are missing."""
+    guarded = session.scan(
+        "SELECT relname FROM pg_constraint c JOIN pg_class r ON r.oid = c.conrelid "
+        "WHERE c.connamespace = 'dibs'::regnamespace AND contype = 'c' AND conname = 'limits'"
+    )
+    for table, condition in _limits.findall(text("postgres/functions.sql")):
+        if (table,) not in guarded:
+            yield Finding("limits", f"dibs.{table}", f"its limits are missing: {_PUT_BACK}")
+        rows = session.scan(
+            f"SELECT left({_KEYS[table]}, {_SHOWN}) FROM dibs.{table} WHERE NOT ({condition})"
+        )
+        for (key,) in rows:
+            what = f"a row of dibs.{table} outside the limits, which workers pass over"
+            yield Finding("limits", key or "(empty)", f"{what}: {_BY_HAND}")
+    for (name,) in session.scan("SELECT name FROM dibs.task WHERE state = 'free'"):
+        if names.read_any(name) is None and names.right_free(name) is not None:
+            yield Finding("limits", name, f"a free lock in the folder of another: {_BY_HAND}")

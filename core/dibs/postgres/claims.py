@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dibs.model import names
 from dibs.model.errors import DibsError, Lost, Stop, StorageError, Uncertain, Unclaimable
 from dibs.model.lazy import LazyModule
-from dibs.model.records import Record, decode, encode
+from dibs.model.records import TTL_MAX, Record, decode, encode
 from dibs.model.sample import SECOND
 from dibs.model.settings import check_ttl
 from dibs.model.task import ASKED, DONE, HELD, Task
@@ -51,6 +51,9 @@ else:
 
 MARGIN = 0.8
 """The part of a ttl after which an owner that could not beat must have stopped."""
+TTL = f"least(greatest(c.ttl, 0), {TTL_MAX})"
+"""The ttl of a claim in SQL. A row from before the limits may have any number, even NaN, and every
+worker looks at it."""
 _LOOKS = 5
 _MADE = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 7305801))"
 """Waits until a step that makes a claim has ended."""
@@ -277,7 +280,8 @@ class PostgresClaim:
         start = session.boottime()
         try:
             rows = session.rows(
-                "SELECT beat, ttl, dibs.clock() FROM dibs.claim WHERE eid = %s AND name = %s",
+                f"SELECT c.beat, {TTL}, dibs.clock() FROM dibs.claim c "
+                "WHERE c.eid = %s AND c.name = %s",
                 (self._eid, self.task.name),
             )
         except StorageError as error:
@@ -345,8 +349,12 @@ def take(
     name, start = _taken(
         session, _TAKE, (src, claim), terms, record, verb, lock=lock, own=own, made=(claim,)
     )
-    taken = names.read(name) if name else None
-    return _held(session, taken, record, start) if taken is not None else None
+    if not name:
+        return None
+    taken = names.read(name)
+    if taken is None or not taken.claim:  # a row outside the limits, where no upgrade was since
+        return take(session, None, terms, verb) if task is None else None
+    return _held(session, taken, record, start)
 
 
 def take_many(session: Session, count: int, terms: Terms) -> list[PostgresClaim]:
@@ -354,8 +362,10 @@ def take_many(session: Session, count: int, terms: Terms) -> list[PostgresClaim]
     made = [f"{terms.folded}-{session.nonce()}" for _ in range(count)]
     record = terms.record(session.about())
     taken, start = _taken(session, _TAKE_MANY, (made,), terms, record, "claim", made=made)
-    tasks = (names.read(name) for name in taken.split())
-    return [_held(session, task, record, start) for task in tasks if task is not None]
+    tasks = [task for task in map(names.read, taken.split()) if task is not None and task.claim]
+    if taken and not tasks:
+        return take_many(session, count, terms)
+    return [_held(session, task, record, start) for task in tasks]
 
 
 def _taken(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dibs.host import this_host
 from dibs.model import names
-from dibs.model.errors import BadName, StorageError
+from dibs.model.errors import BadName, DibsError, StorageError
 from dibs.model.pauses import decode_pause
 from dibs.model.portable import (
     PortableHead,
@@ -26,7 +26,7 @@ from dibs.postgres.addresses import hidden, shown
 from dibs.postgres.libpq import Connection, Row, ServerError
 from dibs.postgres.log import FIELDS, event_of
 from dibs.postgres.producing import LONGEST
-from dibs.postgres.sessions import Session, connected
+from dibs.postgres.sessions import Session, Unreachable, connected
 from dibs.postgres.texts import packed
 
 if TYPE_CHECKING:
@@ -69,6 +69,25 @@ _WAIT = 600.0
 """Seconds that one statement of a copy may take."""
 _ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 """How a line of `COPY` has what would end a field; all other texts here are in ASCII."""
+
+
+def identity(where: str) -> str:
+    """The cluster and the database of an address; empty if it cannot be asked, as a later step
+    says."""
+    try:
+        conn = connected(where, read_only=True)
+    except (DibsError, Unreachable):
+        return ""
+    try:
+        ((found,),) = conn.execute(
+            "SELECT (SELECT system_identifier FROM pg_control_system()) || ':' || oid "
+            "FROM pg_database WHERE datname = current_database()"
+        )
+    except ServerError:
+        return ""
+    finally:
+        conn.finish()
+    return str(found)
 
 
 class PostgresReader:

@@ -91,8 +91,8 @@ else:
     )
 
 Found = TypeVar("Found")
-_STALE = """
-SELECT 1 FROM dibs.claim c WHERE c.process OR c.beat + c.ttl * 1e9 < dibs.clock() LIMIT 1
+_STALE = f"""
+SELECT 1 FROM dibs.claim c WHERE c.process OR c.beat + {claims.TTL} * 1e9 < dibs.clock() LIMIT 1
 """
 """Whether there is a claim that a worker may have to reap first."""
 
@@ -156,6 +156,12 @@ class PostgresEngine:
     def make_roles(self, where: str) -> tuple[str, ...]:
         """Make the roles of a reader, a worker and an operator."""
         return schema.make_roles(where)
+
+    def identity(self, where: str) -> str:
+        """The cluster and the database, whatever host or standby leads to it."""
+        from dibs.postgres.copying import identity
+
+        return identity(where)
 
     def reader(self, where: str) -> PostgresReader:
         """Reads the complete board in a database, to copy it."""

@@ -1,5 +1,5 @@
--- The transitions: each is one statement for its caller, and compares the exact name. They are
--- replaced by each new version of dibs; the tables are not.
+-- The transitions: each is one statement for its caller, and compares the exact name. They and the
+-- limits of the tables are replaced by each `dibs upgrade`; the tables are not.
 
 CREATE OR REPLACE FUNCTION dibs.clock() RETURNS bigint LANGUAGE sql VOLATILE AS $$
   SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000
@@ -22,6 +22,91 @@ CREATE OR REPLACE FUNCTION dibs.stamp(
     || CASE WHEN priority <> 5 THEN 'p' || priority::text ELSE '' END
     || CASE WHEN question > 0 THEN 'q' || question::text ELSE '' END
     || CASE WHEN answer > 0 THEN 'r' || answer::text ELSE '' END
+$$;
+
+-- What names and values may be. The transitions refuse what is outside these limits, and so do the
+-- tables below; the queue passes over a row that is there in spite of them. In plpgsql, because a
+-- condition of a table that is LANGUAGE sql is parsed anew for each statement: a claim took 4 times
+-- as long.
+
+CREATE OR REPLACE FUNCTION dibs.is_id(p_eid text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  RETURN octet_length(p_eid) <= 120 AND (p_eid COLLATE "C" ~ '^[A-Za-z0-9_-]+$' -- nearly always
+    OR p_eid COLLATE "C" ~ ( -- no byte is escaped that need not be
+      '^([A-Za-z0-9_-]|=([0189A-F][0-9A-F]|2[0-9A-CEF]|3[A-F]|40|5[B-E]|60|7[B-F]))+$'));
+END
+$$;
+
+CREATE OR REPLACE FUNCTION dibs.is_claim(p_claim text) RETURNS boolean
+LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  RETURN p_claim COLLATE "C" ~ '^[A-Za-z0-9_-]{1,40}-[0-9A-F]{10}$';
+END
+$$;
+
+CREATE OR REPLACE FUNCTION dibs.is_ttl(p_ttl double precision) RETURNS boolean
+LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  RETURN p_ttl >= 1 AND p_ttl <= 86400; -- NaN is above every number
+END
+$$;
+
+-- A text as JSON escapes it: printable ASCII, and not longer.
+CREATE OR REPLACE FUNCTION dibs.is_text(p_text text, p_most integer) RETURNS boolean
+LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  RETURN octet_length(p_text) <= p_most AND p_text COLLATE "C" !~ '[^ -~]';
+END
+$$;
+
+-- The exact name that these fields make; a free lock has it behind its folder.
+CREATE OR REPLACE FUNCTION dibs.spell(
+  p_eid text, p_state text, p_fence bigint, p_attempts integer, p_priority smallint,
+  p_question bigint, p_answer integer, p_not_before bigint, p_claim text, p_folder text
+) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  RETURN CASE WHEN p_state = 'free' THEN p_folder || '/' || p_eid || '.f' || p_fence::text
+    ELSE CASE WHEN p_state IN ('done', 'failed') THEN p_state || '/' ELSE '' END || p_eid
+      || CASE WHEN p_state = 'available'
+          AND (p_fence, p_attempts, p_priority, p_question, p_answer) = (0, 0, 5, 0, 0) THEN ''
+        ELSE '.' || dibs.stamp(p_fence, p_attempts, p_priority, p_question, p_answer) END
+      || CASE WHEN p_not_before > 0 THEN 'n' || p_not_before::text ELSE '' END
+      || CASE WHEN p_claim <> '' THEN '.' || p_claim ELSE '' END
+      || CASE WHEN p_state IN ('done', 'failed') THEN '' ELSE '.' || p_state END
+    END;
+END
+$$;
+
+-- Whether a row of a task is within the limits, and its name says what its fields do.
+CREATE OR REPLACE FUNCTION dibs.is_task(
+  p_eid text, p_name text, p_state text, p_fence bigint, p_attempts integer, p_priority smallint,
+  p_question bigint, p_answer integer, p_not_before bigint, p_claim text
+) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  RETURN p_fence BETWEEN 0 AND 999999999999999999 AND p_attempts BETWEEN 0 AND 999999999
+    AND p_priority BETWEEN 0 AND 9 AND p_question BETWEEN 0 AND 999999999999999999
+    AND p_answer BETWEEN 0 AND 999999999 AND (p_answer = 0 OR p_question > 0)
+    AND p_not_before BETWEEN 0 AND 99999999999 AND (p_not_before > 0) = (p_state = 'later')
+    AND CASE
+      WHEN p_name IS NULL
+        THEN p_state IN ('past', 'gone') AND dibs.is_id(p_eid) OR p_state = 'gone' AND p_eid = ''
+      WHEN NOT dibs.is_id(p_eid) THEN false
+      WHEN p_claim <> '' AND NOT dibs.is_claim(p_claim) THEN false
+      WHEN p_state = 'free' AND p_name COLLATE "C" !~ '^[.]dibs/free/[0-9a-f]{3}/' THEN false
+      WHEN p_state NOT IN ('available', 'later', 'claimed', 'held', 'asked', 'done', 'failed',
+        'free') THEN false
+      ELSE (p_claim <> '') = (p_state IN ('claimed', 'held', 'asked', 'done', 'failed'))
+        AND p_name = dibs.spell(p_eid, p_state, p_fence, p_attempts, p_priority, p_question,
+          p_answer, p_not_before, p_claim, left(p_name, 14)) IS TRUE
+    END;
+END
+$$;
+
+-- Refuse a call whose values are outside the limits, without a trace.
+CREATE OR REPLACE FUNCTION dibs.refuse(p_what text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE invalid_parameter_value USING MESSAGE = p_what || ' is outside the limits of a board';
+END
 $$;
 
 -- The line of history that the server writes: it changes as a standby is promoted, or after a restore
@@ -70,31 +155,27 @@ DECLARE
   v_moment bigint := dibs.clock();
   v_state text := CASE WHEN p_folder <> '' THEN 'free' WHEN p_not_before > 0 THEN 'later'
     ELSE 'available' END;
-  v_name text;
-  v_fence bigint;
+  v_name text := dibs.spell(p_eid, v_state, 0, 0, p_priority, 0, 0, p_not_before, '', p_folder);
   v_n bigint;
 BEGIN
+  IF (dibs.is_task(p_eid, v_name, v_state, 0, 0, p_priority, 0, 0, p_not_before, '')
+      AND octet_length(p_payload) <= 268435456 AND dibs.is_text(p_by, 262144)
+      AND dibs.is_text(p_act, 60)) IS NOT TRUE THEN
+    PERFORM dibs.refuse('a task');
+  END IF;
   PERFORM dibs.durable();
   INSERT INTO dibs.task AS t VALUES (
-    p_eid, NULL, v_state, 0, 0, p_priority, 0, 0, p_not_before, '', v_moment, 1
+    p_eid, v_name, v_state, 0, 0, p_priority, 0, 0, p_not_before, '', v_moment, 1
   ) ON CONFLICT (eid) DO UPDATE SET
+    name = dibs.spell(p_eid, v_state, t.fence + 1, 0, p_priority, 0, 0, p_not_before, '', p_folder),
     state = v_state, fence = t.fence + 1, attempts = 0, priority = p_priority, question = 0,
     answer = 0, not_before = p_not_before, claim = '', since = v_moment, events = t.events + 1
     WHERE t.state = 'gone'
-  RETURNING t.fence, t.events INTO v_fence, v_n;
+  RETURNING t.name, t.events INTO v_name, v_n;
   IF NOT FOUND THEN
     SELECT e.dst INTO v_name FROM dibs.event e WHERE e.eid = p_eid AND e.act = p_act;
     RETURN v_name; -- NULL unless this call was done before
   END IF;
-  IF v_state = 'free' THEN
-    v_name := p_folder || '/' || p_eid || '.f' || v_fence;
-  ELSE
-    v_name := p_eid
-      || CASE WHEN v_fence = 0 AND p_priority = 5 AND p_not_before = 0 THEN ''
-         ELSE '.' || dibs.stamp(v_fence, 0, p_priority, 0, 0) END
-      || CASE WHEN p_not_before > 0 THEN 'n' || p_not_before ELSE '' END || '.' || v_state;
-  END IF;
-  UPDATE dibs.task SET name = v_name WHERE eid = p_eid;
   INSERT INTO dibs.payload VALUES (p_eid, p_payload);
   INSERT INTO dibs.event (eid, n, at, verb, src, dst, by, reason, note, act)
     VALUES (p_eid, v_n, v_moment, 'add', '', v_name, p_by, '', '', p_act);
@@ -122,6 +203,11 @@ DECLARE
   v_due boolean;
   v_floor bigint;
 BEGIN
+  IF (dibs.is_ttl(p_ttl) AND dibs.is_claim(p_claim) AND octet_length(p_record) <= 16384
+      AND octet_length(p_verb) <= 64 AND dibs.is_text(p_verb || p_by || p_reason, 262144))
+      IS NOT TRUE THEN
+    PERFORM dibs.refuse('a claim');
+  END IF;
   IF current_setting('synchronous_commit') IN ('off', 'local', 'remote_write') THEN
     PERFORM dibs.durable();
   END IF;
@@ -157,7 +243,10 @@ BEGIN
   IF p_src IS NULL AND NOT v_due THEN -- nearly always: one statement
     WITH head AS MATERIALIZED (
       SELECT x.eid, x.name, greatest(x.fence, v_floor) + 1 AS fence FROM dibs.task x
-        WHERE x.state = 'available' ORDER BY x.priority DESC, x.eid LIMIT 1 FOR UPDATE SKIP LOCKED
+        WHERE x.state = 'available' AND x.fence < 999999999999999999
+          AND dibs.is_task(x.eid, x.name, x.state, x.fence, x.attempts, x.priority, x.question,
+            x.answer, x.not_before, x.claim)
+        ORDER BY x.priority DESC, x.eid LIMIT 1 FOR UPDATE SKIP LOCKED
     ), changed AS (
       UPDATE dibs.task x SET name = x.eid || '.'
           || dibs.stamp(h.fence, x.attempts, x.priority, x.question, x.answer)
@@ -179,10 +268,15 @@ BEGIN
   IF p_src IS NOT NULL THEN
     SELECT * INTO t FROM dibs.task x WHERE x.name = p_src FOR UPDATE;
   ELSE
-    SELECT * INTO t FROM dibs.task x WHERE x.state = 'available'
+    SELECT * INTO t FROM dibs.task x WHERE x.state = 'available' AND x.fence < 999999999999999999
+        AND dibs.is_task(x.eid, x.name, x.state, x.fence, x.attempts, x.priority, x.question,
+          x.answer, x.not_before, x.claim)
       ORDER BY x.priority DESC, x.eid LIMIT 1 FOR UPDATE SKIP LOCKED;
     SELECT * INTO d FROM dibs.task x WHERE x.state = 'later' AND (x.not_before <= v_second
         OR (x.attempts > 0 AND x.not_before > v_second + 100000))
+        AND x.fence < 999999999999999999
+        AND dibs.is_task(x.eid, x.name, x.state, x.fence, x.attempts, x.priority, x.question,
+          x.answer, x.not_before, x.claim)
       ORDER BY x.priority DESC, x.eid LIMIT 1 FOR UPDATE SKIP LOCKED;
     IF d.eid IS NOT NULL AND (t.eid IS NULL OR d.priority > t.priority
         OR (d.priority = t.priority AND d.eid < t.eid)) THEN
@@ -226,6 +320,12 @@ DECLARE
   v_paused boolean;
   v_due boolean;
 BEGIN
+  IF (dibs.is_ttl(p_ttl) AND cardinality(p_claims) BETWEEN 1 AND 1000
+      AND (SELECT bool_and(dibs.is_claim(c)) FROM unnest(p_claims) c)
+      AND octet_length(p_record) <= 16384 AND dibs.is_text(p_verb, 64)
+      AND dibs.is_text(p_by, 262144) AND dibs.is_text(p_reason, 262144)) IS NOT TRUE THEN
+    PERFORM dibs.refuse('a claim');
+  END IF;
   IF current_setting('synchronous_commit') IN ('off', 'local', 'remote_write') THEN
     PERFORM dibs.durable();
   END IF;
@@ -263,7 +363,9 @@ BEGIN
   END IF;
   v_floor := dibs.floor();
   WITH head AS MATERIALIZED (
-    SELECT x.* FROM dibs.task x WHERE x.state = 'available'
+    SELECT x.* FROM dibs.task x WHERE x.state = 'available' AND x.fence < 999999999999999999
+        AND dibs.is_task(x.eid, x.name, x.state, x.fence, x.attempts, x.priority, x.question,
+          x.answer, x.not_before, x.claim)
       ORDER BY x.priority DESC, x.eid LIMIT cardinality(p_claims) FOR UPDATE SKIP LOCKED
   ), numbered AS MATERIALIZED (
     SELECT h.*, row_number() OVER (ORDER BY h.priority DESC, h.eid) AS place,
@@ -303,6 +405,12 @@ DECLARE
   v_beat bigint;
   v_note text := '';
 BEGIN
+  IF (octet_length(p_verb) <= 64 AND octet_length(p_act) <= 60
+      AND dibs.is_text(p_verb || p_by || p_reason || p_act, 262144)
+      AND coalesce(octet_length(p_result) <= 65537, true)
+      AND coalesce(octet_length(p_text) <= 65537, true)) IS NOT TRUE THEN
+    PERFORM dibs.refuse('a step');
+  END IF;
   PERFORM dibs.durable();
   SELECT * INTO t FROM dibs.task x WHERE x.name = p_src FOR UPDATE;
   IF NOT FOUND THEN
@@ -344,6 +452,10 @@ CREATE OR REPLACE FUNCTION dibs.beat(
 DECLARE
   v_moment bigint := dibs.clock();
 BEGIN
+  IF (coalesce(dibs.is_ttl(p_ttl), true) AND coalesce(octet_length(p_record) <= 16384, true)
+      AND coalesce(dibs.is_text(p_note, 2400), true)) IS NOT TRUE THEN
+    PERFORM dibs.refuse('a heartbeat');
+  END IF;
   PERFORM set_config('synchronous_commit', 'off', true);
   UPDATE dibs.claim c SET beat = v_moment, ttl = coalesce(p_ttl, c.ttl),
     record = coalesce(p_record, c.record), note = coalesce(p_note, c.note),
@@ -356,6 +468,9 @@ $$;
 CREATE OR REPLACE FUNCTION dibs.note(p_eid text, p_name text, p_note text)
 RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
+  IF dibs.is_text(p_note, 2400) IS NOT TRUE THEN
+    PERFORM dibs.refuse('a note');
+  END IF;
   PERFORM set_config('synchronous_commit', 'off', true);
   UPDATE dibs.claim c SET note = p_note,
     noted = CASE WHEN p_note = '' THEN 0 ELSE dibs.clock() END
@@ -371,6 +486,11 @@ CREATE OR REPLACE FUNCTION dibs.write(
 DECLARE
   v_n bigint;
 BEGIN
+  IF (dibs.is_text(p_verb, 262144) AND dibs.is_text(p_src, 262144) AND dibs.is_text(p_dst, 262144)
+      AND dibs.is_text(p_by, 262144) AND dibs.is_text(p_reason, 262144)
+      AND dibs.is_text(p_act, 60)) IS NOT TRUE THEN
+    PERFORM dibs.refuse('a line of the log');
+  END IF;
   PERFORM dibs.durable();
   SELECT x.events INTO v_n FROM dibs.task x WHERE x.eid = p_eid FOR UPDATE;
   PERFORM 1 FROM dibs.event e WHERE e.eid = p_eid AND e.act = p_act AND p_act <> '';
@@ -476,6 +596,9 @@ CREATE OR REPLACE FUNCTION dibs.keep(
   p_from bigint
 ) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
+  IF (dibs.is_id(p_eid) AND dibs.is_text(p_stem, 255) AND p_begins >= 0) IS NOT TRUE THEN
+    PERFORM dibs.refuse('an output');
+  END IF;
   PERFORM set_config('synchronous_commit', 'off', true);
   INSERT INTO dibs.output VALUES (p_stem, p_begins, p_tail, p_eid, p_fence, dibs.clock(), p_data)
     ON CONFLICT (stem, begins) DO UPDATE SET data = p_data, at = dibs.clock();
@@ -504,6 +627,9 @@ $$;
 -- Show that a worker waits, or with NULL that it does so no more.
 CREATE OR REPLACE FUNCTION dibs.wait(p_name text, p_data bytea) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
+  IF (dibs.is_claim(p_name) AND coalesce(octet_length(p_data) <= 8192, true)) IS NOT TRUE THEN
+    PERFORM dibs.refuse('a worker that waits');
+  END IF;
   PERFORM set_config('synchronous_commit', 'off', true);
   IF p_data IS NULL THEN
     DELETE FROM dibs.waiter w WHERE w.name = p_name;
@@ -513,3 +639,38 @@ BEGIN
   END IF;
 END
 $$;
+
+-- The same limits for every row that is written, also by hand. Rows that are there already stay as
+-- they are: `dibs check` names them.
+
+ALTER TABLE dibs.task DROP CONSTRAINT IF EXISTS limits, ADD CONSTRAINT limits CHECK (
+  dibs.is_task(eid, name, state, fence, attempts, priority, question, answer, not_before, claim)
+) NOT VALID;
+ALTER TABLE dibs.payload DROP CONSTRAINT IF EXISTS limits, ADD CONSTRAINT limits CHECK (
+  dibs.is_id(eid) AND octet_length(data) <= 268435456
+) NOT VALID;
+ALTER TABLE dibs.claim DROP CONSTRAINT IF EXISTS limits, ADD CONSTRAINT limits CHECK (
+  dibs.is_id(eid) AND dibs.is_ttl(ttl) AND beat >= 0 AND since >= 0 AND noted >= 0
+    AND octet_length(record) <= 16384 AND octet_length(name) <= 255 AND octet_length(note) <= 2400
+    AND dibs.is_text(name || note, 2655)
+) NOT VALID;
+ALTER TABLE dibs.question DROP CONSTRAINT IF EXISTS limits, ADD CONSTRAINT limits CHECK (
+  dibs.is_id(eid) AND fence BETWEEN 0 AND 999999999999999999 AND answer BETWEEN 0 AND 999999999
+    AND octet_length(data) <= 65537
+) NOT VALID;
+ALTER TABLE dibs.result DROP CONSTRAINT IF EXISTS limits, ADD CONSTRAINT limits CHECK (
+  dibs.is_id(eid) AND dibs.is_text(stem, 255) AND octet_length(data) <= 65537
+) NOT VALID;
+ALTER TABLE dibs.output DROP CONSTRAINT IF EXISTS limits, ADD CONSTRAINT limits CHECK (
+  dibs.is_id(eid) AND dibs.is_text(stem, 255) AND begins >= 0
+) NOT VALID;
+ALTER TABLE dibs.event DROP CONSTRAINT IF EXISTS limits, ADD CONSTRAINT limits CHECK (
+  (eid = '' OR dibs.is_id(eid)) AND n > 0 AND octet_length(act) <= 60
+    AND dibs.is_text(verb || src || dst || by || reason || note || act, 524288)
+) NOT VALID;
+ALTER TABLE dibs.pause DROP CONSTRAINT IF EXISTS limits, ADD CONSTRAINT limits CHECK (
+  name COLLATE "C" ~ '^[0-9A-F]{10}$' AND octet_length(data) <= 8192
+) NOT VALID;
+ALTER TABLE dibs.waiter DROP CONSTRAINT IF EXISTS limits, ADD CONSTRAINT limits CHECK (
+  dibs.is_claim(name) AND octet_length(data) <= 8192
+) NOT VALID;

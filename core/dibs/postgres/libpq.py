@@ -17,7 +17,7 @@ from functools import cache, lru_cache
 from itertools import count
 from typing import Any
 
-from dibs.model.errors import NotInstalled
+from dibs.model.errors import BadName, NotInstalled, short
 
 Row = tuple[Any, ...]
 _INSTALL = "pip install 'dibs[postgres]'"
@@ -30,6 +30,8 @@ _DONE = (1, 2)
 """A statement without rows, and one with rows."""
 _TAKES_ROWS = 4
 _SQLSTATE = ord("C")
+_USUAL, _WITH_STATE = 1, 2
+"""What a message has. Only in the longer form does one of a connection say its state."""
 _PREPARED_FROM = 3
 """A statement is prepared when it comes that often."""
 
@@ -71,13 +73,14 @@ def _bundled() -> list[str]:
 
 
 _CALLS: dict[Any, str] = {
-    ctypes.c_void_p: "PQconnectStartParams PQgetResult PQsetNoticeProcessor PQgetvalue",
+    ctypes.c_void_p: "PQconnectStartParams PQgetResult PQsetNoticeProcessor PQgetvalue "
+    "PQconninfoParse",
     ctypes.c_char_p: "PQerrorMessage PQresultErrorMessage PQresultErrorField",
     ctypes.c_int: "PQconnectPoll PQstatus PQsocket PQsendQueryParams PQsendQuery PQsendPrepare "
     "PQsendQueryPrepared PQconsumeInput PQisBusy PQresultStatus PQntuples PQnfields PQftype "
     "PQgetisnull PQgetlength PQbackendPID PQconnectionNeedsPassword PQconnectionUsedPassword "
-    "PQputCopyData PQputCopyEnd",
-    None: "PQfinish PQclear",
+    "PQputCopyData PQputCopyEnd PQsetErrorVerbosity",
+    None: "PQfinish PQclear PQconninfoFree PQfreemem",
 }
 """What the calls return: a pointer that is not declared would be cut to an int."""
 _CELLS = ("PQgetvalue", "PQgetisnull", "PQgetlength")
@@ -121,7 +124,9 @@ class Connection:
         )
         lib.PQsetNoticeProcessor(self._conn, _silent, None)
         try:
+            lib.PQsetErrorVerbosity(self._conn, _WITH_STATE)
             self._connect(time.monotonic() + seconds)
+            lib.PQsetErrorVerbosity(self._conn, _USUAL)
         except BaseException:
             self.finish()
             raise
@@ -210,10 +215,15 @@ class Connection:
 
     def _refused(self) -> ServerError:
         lib, conn = self._lib, self._conn
+        import re
+
         text = _text(lib.PQerrorMessage(conn)) or "no memory"
+        found = re.search(r":  ([0-9A-Z]{5}): ", text)
+        state = found[1] if found else ""
+        text = re.sub(r":  [0-9A-Z]{5}: ", ":  ", text)
         needs = bool(lib.PQconnectionNeedsPassword(conn))
-        used = bool(lib.PQconnectionUsedPassword(conn)) and "does not exist" not in text
-        return ServerError(text, password=needs or used)
+        used = bool(lib.PQconnectionUsedPassword(conn)) and state in ("", "28P01", "28000")
+        return ServerError(text, state, password=needs or used)
 
     def _answer(self, sent: int, wait: float) -> list[Row]:
         """The rows of the last result, when all of them are here."""
@@ -296,6 +306,19 @@ def _numbered(sql: str) -> str:
     return text.replace("%%", "%")
 
 
+def flaw(where: str) -> str:
+    """Why the library cannot read an address; empty if it can."""
+    lib = _library()
+    said = ctypes.c_char_p()
+    found = lib.PQconninfoParse(ctypes.c_char_p(where.encode()), ctypes.byref(said))
+    if found:
+        lib.PQconninfoFree(ctypes.c_void_p(found))
+        return ""
+    text = _text(said.value) or "no memory"
+    lib.PQfreemem(said)
+    return text
+
+
 def _sent(value: object) -> tuple[bytes | None, int]:
     """A parameter as it is sent, and whether it is binary."""
     if value is None:
@@ -307,7 +330,10 @@ def _sent(value: object) -> tuple[bytes | None, int]:
     if isinstance(value, (list, tuple)):
         each = ('"' + str(v).replace("\\", "\\\\").replace('"', '\\"') + '"' for v in value)
         return f"{{{','.join(each)}}}".encode(), 0
-    return str(value).encode(), 0
+    try:
+        return str(value).encode(), 0
+    except UnicodeEncodeError:
+        raise BadName(f"{short(value)} contains an unpaired surrogate: type it again") from None
 
 
 def _types(values: list[tuple[bytes | None, int]]) -> Any:

@@ -85,7 +85,9 @@ class PostgresLog:
     def end(self) -> Cursor:
         return at_snapshot(self._session.row("SELECT pg_current_snapshot()::text")[0])
 
-    def since(self, cursor: Cursor | None = None) -> tuple[list[Event], Cursor]:
+    def since(
+        self, cursor: Cursor | None = None, most: int | None = None
+    ) -> tuple[list[Event], Cursor]:
         if cursor is None:
             end = self.end()
             return list(self.oldest_first(until=end)), end
@@ -97,6 +99,9 @@ class PostgresLog:
         )
         found = [event_of(row[1:]) for row in rows if row[1] is not None]
         return found, at_snapshot(rows[0][0])
+
+    def missed(self, cursor: Cursor) -> bool:
+        return False
 
     def of(self, ident: str, most: int | None = None) -> list[Event]:
         if most is None:
@@ -164,7 +169,7 @@ class PostgresLog:
         )
         found.begins = None if older else inf if oldest is None else oldest / SECOND
         begins = found.begins
-        rows = self._session.rows(_RATES, (first, snapshot, snapshot))
+        rows = self._session.scan(_RATES, (first, snapshot, snapshot))
         for at, verb, src, dst, by, count in rows:
             found.note(verb, at, count)
             if owners:
@@ -176,7 +181,7 @@ class PostgresLog:
 
     def totals(self) -> dict[str, int]:
         found = dict.fromkeys(TOTALS.values(), 0)
-        for verb, count in self._session.rows(
+        for verb, count in self._session.scan(
             "SELECT verb, count(*) FROM dibs.event GROUP BY verb"
         ):
             if verb in TOTALS:

@@ -70,7 +70,7 @@ def holder_of(session: Session, row: Row) -> Holder | None:
     """The holder of a claim as its row has it."""
     name, beat, since, data, note, noted = row
     task = names.read(name)
-    if task is None:
+    if task is None or not task.claim:  # a row outside the limits
         return None
     record = decode(data)
     own = record.ttl is not None
@@ -110,7 +110,7 @@ def listed(session: Session, without: Container[str] = ()) -> list[Task]:
     The server sends all names as one text: a row for each would take four times as long.
     """
     left_out = [state for state in APART if state in without]
-    (text,) = session.row(
+    ((text,),) = session.scan(
         "SELECT string_agg(name, E'\\n') FROM dibs.task "
         "WHERE name IS NOT NULL AND state <> ALL (%s)",
         (left_out,),
@@ -161,7 +161,7 @@ def _open_questions(session: Session) -> dict[str, Question]:
 def count_apart(session: Session) -> dict[str, int]:
     """The numbers of done, failed and free."""
     found = dict.fromkeys(APART, 0)
-    rows = session.rows(
+    rows = session.scan(
         f"SELECT state, count(*) FROM dibs.task WHERE name IS NOT NULL AND state IN {APART} "
         "GROUP BY state"
     )
@@ -184,7 +184,7 @@ def since_of(session: Session, found: Iterable[str]) -> dict[str, int]:
     if len(wanted) <= _MANY:
         rows = session.rows("SELECT name, since FROM dibs.task WHERE name = ANY (%s)", (wanted,))
         return dict(rows)
-    (text,) = session.row(
+    ((text,),) = session.scan(
         "SELECT string_agg(name || ' ' || since, E'\\n') FROM dibs.task WHERE name IS NOT NULL"
     )
     pairs = (line.rpartition(" ") for line in (text or "").split("\n"))

@@ -21,8 +21,12 @@ BEGIN
   EXECUTE format('GRANT USAGE ON SCHEMA dibs TO %I', v_base || '_reader');
   EXECUTE format('GRANT SELECT ON ALL TABLES IN SCHEMA dibs TO %I', v_base || '_reader');
   REVOKE ALL ON ALL FUNCTIONS IN SCHEMA dibs FROM PUBLIC;
-  EXECUTE format('GRANT EXECUTE ON FUNCTION dibs.clock(), dibs.timeline() TO %I', -- a watch asks both
-    v_base || '_reader');
+  FOR v_function IN SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'dibs'::regnamespace
+    AND p.proname IN ('clock', 'timeline', -- a watch asks both; a check looks at the limits
+      'is_id', 'is_claim', 'is_ttl', 'is_text', 'is_task', 'spell', 'stamp')
+  LOOP
+    EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', v_function, v_base || '_reader');
+  END LOOP;
   -- Who calls these has the rights of the owner of the tables, and chooses no search_path.
   FOR v_function IN SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'dibs'::regnamespace
     AND p.proname IN ('add', 'take', 'take_many', 'move', 'beat', 'note', 'write', 'keep', 'tidy',
@@ -44,8 +48,6 @@ $$;
 -- calls the functions by hand could otherwise park a task as a failure, or claim a done one.
 CREATE OR REPLACE FUNCTION dibs.guard() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
-  v_stamp text;
-  v_stem text;
   v_moment bigint;
   v_name text;
 BEGIN
@@ -55,19 +57,12 @@ BEGIN
       OLD.question, OLD.answer, OLD.not_before, OLD.claim, OLD.since) THEN
     RETURN NEW;
   END IF;
-  IF OLD.name IS NULL AND (OLD.state = 'gone' OR OLD.state = NEW.state) THEN
+  IF OLD.name IS NULL AND OLD.state = 'gone' THEN
     RETURN NEW; -- an add
   END IF;
   v_moment := dibs.clock();
-  v_stamp := dibs.stamp(NEW.fence, NEW.attempts, NEW.priority, NEW.question, NEW.answer);
-  v_stem := NEW.eid || '.' || v_stamp || '.' || NEW.claim;
-  v_name := CASE
-    WHEN NEW.state IN ('claimed', 'held', 'asked') THEN v_stem || '.' || NEW.state
-    WHEN NEW.state IN ('done', 'failed') THEN NEW.state || '/' || v_stem
-    WHEN NEW.state = 'free' THEN regexp_replace(NEW.name, '[^/]*$', NEW.eid || '.f' || NEW.fence)
-    WHEN NEW.state = 'later' THEN NEW.eid || '.' || v_stamp || 'n' || NEW.not_before || '.later'
-    WHEN v_stamp = 'f0' THEN NEW.eid || '.available'
-    ELSE NEW.eid || '.' || v_stamp || '.available' END;
+  v_name := dibs.spell(NEW.eid, NEW.state, NEW.fence, NEW.attempts, NEW.priority, NEW.question,
+    NEW.answer, NEW.not_before, NEW.claim, regexp_replace(NEW.name, '/[^/]*$', ''));
   IF NEW.eid = OLD.eid AND NEW.priority = OLD.priority AND NEW.question = OLD.question
     AND NEW.answer = OLD.answer AND NEW.name = v_name AND (
       (NEW.state IN ('claimed', 'held') AND OLD.state IN ('claimed', 'held')

@@ -5,15 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dibs.model.errors import BoardMissing, Refused, StorageError
+from dibs.model.errors import Refused, StorageError
 from dibs.model.settings import DEFAULT_TOML
-from dibs.postgres.addresses import hidden, shown
+from dibs.postgres.addresses import shown
 from dibs.postgres.libpq import Connection, ServerError
-from dibs.postgres.sessions import FORMAT, Unreachable, check_format, connected
+from dibs.postgres.sessions import (
+    FORMAT,
+    Unreachable,
+    check_format,
+    connected,
+    is_board,
+    no_board,
+    refusal,
+)
 from dibs.shipped import text
 
 _LOCK = 7305800
 """The advisory lock of everyone who makes or migrates the tables of this database."""
+_IMPATIENT = "SET LOCAL lock_timeout = '3s'"
+"""Who waits for a table of the board makes every worker wait that comes after."""
+_SHAPE = """
+SELECT pg_get_functiondef(oid), proacl::text FROM pg_proc
+  WHERE pronamespace = 'dibs'::regnamespace AND prokind = 'f'
+UNION ALL
+SELECT conrelid::regclass || pg_get_constraintdef(oid), '' FROM pg_constraint
+  WHERE connamespace = 'dibs'::regnamespace AND contype = 'c'
+ORDER BY 1
+"""
+"""What an upgrade puts back."""
 
 
 def initialize(where: str, settings: bytes = DEFAULT_TOML) -> None:
@@ -24,7 +43,7 @@ def initialize(where: str, settings: bytes = DEFAULT_TOML) -> None:
 
 def make(conn: Connection, where: str, settings: bytes = DEFAULT_TOML) -> None:
     """Make the tables in an open transaction, unless they are there."""
-    found = _format(conn)
+    found = _format(conn, where)
     if found is not None:
         check_format(found, shown(where))
         return
@@ -40,7 +59,7 @@ def make(conn: Connection, where: str, settings: bytes = DEFAULT_TOML) -> None:
 def initialize_demo(where: str, settings: bytes) -> None:
     """Make a board that `remove_demo` may remove, also in place of an earlier one."""
     with alone(where) as conn:
-        if not _drop_demo(conn) and _format(conn) is not None:
+        if not _drop_demo(conn, where) and _format(conn, where) is not None:
             raise Refused(
                 f"{shown(where)} has a board already: make an empty database with `createdb`"
             )
@@ -51,36 +70,42 @@ def initialize_demo(where: str, settings: bytes) -> None:
 def remove_demo(where: str) -> None:
     """Remove a board that `initialize_demo` has made, and no other."""
     with alone(where) as conn:
-        _drop_demo(conn)
+        _drop_demo(conn, where)
 
 
-def _drop_demo(conn: Connection) -> bool:
-    if _format(conn) is None or not conn.execute("SELECT FROM dibs.meta WHERE key = 'demo'"):
+def _drop_demo(conn: Connection, where: str) -> bool:
+    if _format(conn, where) is None or not conn.execute("SELECT FROM dibs.meta WHERE key = 'demo'"):
         return False
     conn.execute("DROP SCHEMA dibs CASCADE")
     return True
 
 
 def upgrade(where: str) -> bool:
-    """Bring the tables and functions of a board up to date; False if they are."""
+    """Bring the tables of a board up to date, and put its functions and limits back; False if
+    nothing differed."""
     with alone(where) as conn:
-        found = _format(conn)
+        found = _format(conn, where)
         if found is None:
-            raise BoardMissing(f"{shown(where)}: this database is no board")
-        if found.isdigit() and int(found) >= FORMAT:
+            raise no_board(where)
+        if found.isdigit() and int(found) > FORMAT:
             check_format(found, shown(where))
-            return False
+        before = conn.execute(_SHAPE)
+        conn.execute(_IMPATIENT)
         conn.script(text("postgres/functions.sql"))
         if conn.execute("SELECT FROM dibs.meta WHERE key = 'roles'"):
             _make_roles(conn)  # a function that is replaced loses the rights of its owner
-        conn.execute("UPDATE dibs.meta SET value = %s WHERE key = 'format'", (str(FORMAT),))
-    return True
+        conn.execute(
+            "INSERT INTO dibs.meta VALUES ('format', %s) "
+            "ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+            (str(FORMAT),),
+        )
+        return found != str(FORMAT) or before != conn.execute(_SHAPE)
 
 
 def make_roles(where: str) -> tuple[str, ...]:
     """Make the roles of a board, or bring them up to date; their names, the least rights first."""
     with alone(where) as conn:
-        check_format(_format(conn), shown(where))
+        check_format(_format(conn, where), shown(where))
         _make_roles(conn)
         ((database,),) = conn.execute("SELECT current_database()")
     return tuple(f"{database}_{role}" for role in ("reader", "worker", "operator"))
@@ -91,9 +116,9 @@ def _make_roles(conn: Connection) -> None:
     conn.execute("INSERT INTO dibs.meta VALUES ('roles', '') ON CONFLICT DO NOTHING")
 
 
-def _format(conn: Connection) -> str | None:
+def _format(conn: Connection, where: str) -> str | None:
     """The format of the tables here; None if there are none."""
-    if conn.execute("SELECT to_regclass('dibs.meta')")[0][0] is None:
+    if not is_board(conn, where):
         return None
     found = conn.execute("SELECT value FROM dibs.meta WHERE key = 'format'")
     return str(found[0][0]) if found else ""
@@ -105,18 +130,13 @@ def alone(where: str) -> Iterator[Connection]:
     try:
         conn = connected(where)
     except Unreachable as error:
-        raise StorageError(
-            f"{shown(where)}: {error}: start the server, or check the address"
-        ) from None
+        raise StorageError(f"{shown(where)}: {error}: {error.advice}") from None
     try:
         conn.execute("BEGIN")
         conn.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         yield conn
         conn.execute("COMMIT")
     except ServerError as error:
-        raise StorageError(
-            f"{shown(where)}: {hidden(str(error), where)}: "
-            "connect as a role that may make tables here"
-        ) from None
+        raise refusal(error, where) from None
     finally:
         conn.finish()

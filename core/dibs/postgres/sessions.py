@@ -22,10 +22,11 @@ from dibs.model.errors import (
     StorageError,
     Uncertain,
 )
+from dibs.model.safe_text import shell_line
 from dibs.model.sample import SECOND, Sample
 from dibs.model.settings import Settings, load
-from dibs.postgres.addresses import hidden, names_database, shown
-from dibs.postgres.libpq import Connection, Row, ServerError
+from dibs.postgres.addresses import check_address, hidden, shown
+from dibs.postgres.libpq import Connection, Row, ServerError, flaw
 
 if TYPE_CHECKING:
     from dibs.host import Host
@@ -38,7 +39,11 @@ _PAUSE = 0.1
 CONNECT = 10.0
 """Seconds that a new connection may take."""
 SILENCE = 30.0
-"""Seconds without an answer after which a connection is given up."""
+"""Seconds without an answer after which a connection is given up, if there is time for that."""
+_LOOK_SILENCE = 5.0
+"""The same for one who asks again all the time, as a watch does."""
+_SCAN_SILENCE = 600.0
+"""The same for a statement that reads a table from end to end; keepalives find a dead network."""
 _DEFAULTS = {
     "application_name": "dibs",
     "client_encoding": "UTF8",
@@ -90,6 +95,10 @@ class Session:
     def rows(self, sql: str, params: Sequence[object] = ()) -> list[Row]:
         """The rows of a statement that changes nothing, or that can be repeated."""
         return self._call(sql, params, step="")
+
+    def scan(self, sql: str, params: Sequence[object] = ()) -> list[Row]:
+        """The same for a statement that reads a whole table, which may take its time."""
+        return self._call(sql, params, step="", silence=_SCAN_SILENCE)
 
     def row(self, sql: str, params: Sequence[object] = ()) -> Row:
         """The only row of such a statement."""
@@ -143,7 +152,14 @@ class Session:
                 self._conn.finish()
             self._conn = None
 
-    def _call(self, sql: str, params: Sequence[object], step: str, until: int = 0) -> list[Row]:
+    def _call(
+        self,
+        sql: str,
+        params: Sequence[object],
+        step: str,
+        until: int = 0,
+        silence: float = 0.0,
+    ) -> list[Row]:
         until = until or self.boottime() + self.patience
         sent = False
         while True:
@@ -151,9 +167,9 @@ class Session:
             given = [sent if param is AGAIN else param for param in params]
             try:
                 with self._lock:
-                    conn = self._connection()
+                    conn = self._connection(min(CONNECT, self._silence(until)))
                     sent = True
-                    return conn.execute(sql, given, self._silence(until))
+                    return conn.execute(sql, given, silence or self._silence(until))
             except Unreachable as error:
                 again = error
             except ServerError as error:
@@ -164,33 +180,32 @@ class Session:
             self.sleep(_PAUSE)
 
     def _silence(self, until: int) -> float:
-        """For how many seconds to wait for an answer: a beat must not wait beyond its lease."""
+        """For how many seconds to wait for an answer: a beat must not wait beyond its lease.
+
+        A connection that is silent leaves half of the time for another one.
+        """
+        if not self.patience:
+            return _LOOK_SILENCE
         left = (until - self.boottime()) / SECOND
-        return min(SILENCE, max(left, 0.5))
+        return min(SILENCE, max(left / 2, 0.5))
 
     def _refuse(self, error: ServerError) -> None:
         """Raise what another try would only repeat; else drop the connection."""
         if error.state in _CONFLICT:
             return
         moved = error.state == _STANDBY and "," in self.where  # it was the primary before
-        if error.state and not moved and error.state[:2] not in _CUT:
-            raise self._error(error) from error
+        ends = error.state[:2] in _CUT and error.state != _CANCELED
+        if error.state and not moved and not ends:
+            raise refusal(error, self.where) from error
         self.close()
 
-    def _error(self, error: ServerError) -> StorageError:
-        text, state = hidden(str(error), self.where), error.state
-        if state in ("42501", _STANDBY):
-            return ReadOnly(f"{self.label}: {text}: connect as a role that may do this")
-        if state in ("3F000", "42P01", "42883"):
-            return NotABoard(f"{self.label}: {text}: `dibs upgrade` brings the board up to date")
-        if state[:2] == "53":
-            return StorageError(f"{self.label}: {text}: make room on the server, then try again")
-        return StorageError(f"{self.label}: {text}")
-
     def _given_up(self, error: Exception, step: str) -> StorageError | Uncertain:
-        text = str(error) if isinstance(error, Unreachable) else hidden(str(error), self.where)
+        found = (
+            error if isinstance(error, Unreachable) else Unreachable(hidden(str(error), self.where))
+        )
+        text = str(found)
         if not step:
-            return StorageError(f"{self.label}: {text}: start the server, or check the address")
+            return StorageError(f"{self.label}: {text}: {found.advice}")
         doubt = Uncertain(
             f"{step}: the server does not answer, so it is unknown whether it was "
             f"done: {text}: try again"
@@ -198,12 +213,12 @@ class Session:
         doubt.again = True
         return doubt
 
-    def _connection(self) -> Connection:
+    def _connection(self, seconds: float = CONNECT) -> Connection:
         """The open connection, or a new one; a forked child has its own."""
         if self._conn is not None and self._conn.usable:
             return self._conn
         boot = self.boottime()
-        conn = connected(self.where, read_only=self.read_only)
+        conn = connected(self.where, read_only=self.read_only, seconds=seconds)
         try:
             found = self._looked(conn)
         except BaseException:
@@ -222,13 +237,12 @@ class Session:
         try:
             (found,) = conn.execute(_LOOK)
         except ServerError as error:
-            if error.state in ("3F000", "42P01", "42883"):
-                raise BoardMissing(
-                    f"{self.label}: this database is no board: "
-                    f"`dibs -d {self.label} init` makes it one"
-                ) from None
-            if error.state == "42501":
-                raise self._error(error) from None
+            if error.state in _MISSING:
+                if not is_board(conn, self.where):
+                    raise no_board(self.where) from None
+                raise refusal(error, self.where) from None
+            if error.state in ("42501", _CANCELED):
+                raise refusal(error, self.where) from None
             raise Unreachable(hidden(str(error), self.where)) from error
         check_format(found[5], self.label)
         return found
@@ -237,6 +251,10 @@ class Session:
 class Unreachable(Exception):
     """There is no connection to the server now."""
 
+    def __init__(self, text: str, advice: str = "start the server, or check the address") -> None:
+        super().__init__(text)
+        self.advice = advice
+
 
 _CONFLICT = ("40001", "40P01")
 """A conflict of two steps, of which the server has undone this one."""
@@ -244,36 +262,87 @@ _CUT = ("08", "57")
 """The server ends, or has not yet begun."""
 _STANDBY = "25006"
 """The server takes no changes."""
+_CANCELED = "57014"
+_BLOCKED = ("55P03", "40P01")
+"""Another transaction has a table, or both wait for each other."""
+_MISSING = ("3F000", "42P01", "42883")
+"""A schema, a table or a function is not there."""
+_FULL = "raise its max_connections, or connect through PgBouncer"
+_CHANGES = "no server of this address takes changes: give that of the primary"
 
 
-def connected(where: str, *, read_only: bool = False) -> Connection:
-    """A new connection; an error on one line says what is wrong and what to do."""
-    if not names_database(where):
-        raise BadName(
-            f"{shown(where)} names no database: give it as postgresql://USER@HOST/DATABASE"
+def no_board(where: str) -> BoardMissing:
+    """The error for a database without a board."""
+    made = shell_line(("dibs", "-d", shown(where), "init"))
+    return BoardMissing(f"{shown(where)}: this database is no board: `{made}` makes it one")
+
+
+def is_board(conn: Connection, where: str) -> bool:
+    """Whether the tables of a board are here; `NotABoard` for another's schema of that name."""
+    ((schema, tables),) = conn.execute(
+        "SELECT to_regnamespace('dibs') IS NOT NULL, (SELECT count(*) FROM pg_attribute "
+        "WHERE attrelid IN (to_regclass('dibs.meta'), to_regclass('dibs.task')) "
+        "AND attname IN ('key', 'value', 'eid', 'fence')) = 4"
+    )
+    if schema and not tables:
+        raise NotABoard(
+            f"{shown(where)}: the schema `dibs` of this database is not that of a board: give a "
+            "database of its own, made with `createdb`"
         )
+    return bool(tables)
+
+
+def refusal(error: ServerError, where: str) -> StorageError:
+    """The error for what the server refused, with what to do."""
+    text, state = f"{shown(where)}: {hidden(str(error), where)}", error.state
+    if state == "42501":
+        return ReadOnly(f"{text}: connect as a role that may do this")
+    if state == _STANDBY:
+        return ReadOnly(f"{text}: {_CHANGES}")
+    if state in _MISSING:
+        return NotABoard(f"{text}: `dibs upgrade` brings the board up to date")
+    if state == _CANCELED:
+        return StorageError(f"{text}: raise the statement_timeout of this role, or try again")
+    if state in _BLOCKED:
+        return StorageError(f"{text}: try again, or end the long transactions of this database")
+    if state[:2] == "53":
+        return StorageError(f"{text}: make room on the server, then try again")
+    return StorageError(text)
+
+
+_UNREADABLE = ("invalid ", "could not match ")
+"""How the library begins what it says of an option; of the address itself `flaw` knows."""
+
+
+def connected(where: str, *, read_only: bool = False, seconds: float = CONNECT) -> Connection:
+    """A new connection; an error on one line says what is wrong and what to do."""
+    check_address(where)
     options = {**_DEFAULTS, "dbname": where}  # what the address itself says counts more
     if not read_only and "," in where.partition("?")[0]:
         options = {"target_session_attrs": "read-write", **options}
     try:
-        return Connection(options, CONNECT)
+        return Connection(options, seconds)
     except ServerError as error:
         raise refused(error, where) from None
 
 
 def refused(error: ServerError, where: str) -> Exception:
     """The error for a connection that was not made."""
-    text, label = str(error), shown(where)
+    text, label, state = str(error), shown(where), error.state
     line = hidden(text, where)
-    if "invalid" in text and ("URI" in text or "connection option" in text):
+    if not state and (text.startswith(_UNREADABLE) or flaw(where)):
         return BadName(f"{label}: {line}: give it as postgresql://USER@HOST/DATABASE")
-    if error.password:
+    if state == "53300" or "too many c" in text:  # a pooler has other words, and no state
+        return Unreachable(line, _FULL)
+    if "is read-only" in text or "standby mode" in text:  # of several hosts
+        return Unreachable(line, _CHANGES)
+    if error.password or state == "28P01":
         return StorageError(
             f"{label}: the server refused the password: give it in PGPASSWORD or in ~/.pgpass"
         )
-    if "pg_hba.conf" in text or "role " in text or "authentication" in text:
+    if state in ("28000", "42501") or "authentication" in text:
         return StorageError(f"{label}: {line}: check the user, and what the server allows it")
-    if "database " in text and "does not exist" in text:
+    if state == "3D000" or ("database " in text and "does not exist" in text):
         return BoardMissing(f"{label}: {line}: make it with `createdb`, then `dibs init`")
     return Unreachable(line)
 

@@ -78,6 +78,14 @@ _LINE = """
 SELECT pg_is_in_recovery(), CASE WHEN pg_is_in_recovery() THEN '' ELSE dibs.timeline() END,
   pg_snapshot_xmax(pg_current_snapshot()) < pg_snapshot_xmax(%s::pg_snapshot)
 """
+_RIGHTS = """
+SELECT current_user, bool_and(CASE WHEN proname = 'pause' THEN may END),
+  bool_and(CASE WHEN proname = 'move' THEN may END)
+FROM (SELECT proname, has_function_privilege(oid, 'EXECUTE')
+    AND (prosecdef OR has_table_privilege('dibs.task', 'UPDATE')) AS may
+  FROM pg_proc WHERE pronamespace = 'dibs'::regnamespace AND proname IN ('pause', 'move')) f
+"""
+"""Whether this login may do what operators do, and what workers do."""
 
 
 class PostgresWatch(Thread):
@@ -114,7 +122,6 @@ class PostgresWatch(Thread):
         self._beats_at = self._oldest_at = 0.0
         self._latest = 0
         self._complete = False
-        self._standby = False
         self._line = ""
         """The server's line of history, which changes as a standby is promoted."""
 
@@ -201,7 +208,9 @@ class PostgresWatch(Thread):
         Its transactions then have numbers again that were seen before.
         """
         old = next(iter(self._cursor.position)) if self._cursor is not None else None
-        self._standby, line, lower = session.row(_LINE, (old,))
+        standby, line, lower = session.row(_LINE, (old,))
+        why = "a standby takes no changes" if standby else _no_operator(session)
+        self._set_health(self.health._replace(why_read_only=why))  # before the first task is shown
         if lower or (self._line and line and line != self._line):
             self._cursor = None
         self._line = line or self._line
@@ -426,7 +435,7 @@ class PostgresWatch(Thread):
         if session is not None:
             pooled = ("behind a pooler",) if session.server.pooled else ()
             traits = (session.server.durability, *pooled)
-        why = f"{shown(self._where)}: a standby takes no changes" if self._standby else ""
+        why = self.health.why_read_only
         found = Health(fresh=now, live=True, every=_BEATS, traits=traits, why_read_only=why)
         self._set_health(found)
 
@@ -452,3 +461,12 @@ class PostgresWatch(Thread):
                 what, _ = self._inbox.get(timeout=max(0.0, until - time.monotonic()))
                 if what == "refresh":
                     return
+
+
+def _no_operator(session: Session) -> str:
+    """Why this login does no operator's act; empty if it may."""
+    user, operates, works = session.row(_RIGHTS)
+    if operates:
+        return ""
+    rights = "is a worker" if works else "may only look"
+    return f"{user} {rights}: connect as an operator"

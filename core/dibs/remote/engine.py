@@ -126,6 +126,10 @@ class RemoteEngine:
         """Refused: a token has a role."""
         raise BadName(f"{where}: a server has tokens: `dibs token add NAME --role ROLE` makes one")
 
+    def identity(self, where: str) -> str:
+        """Unknown: what is behind the server may have other addresses."""
+        return ""
+
     def reader(self, where: str) -> BoardReader:
         """Refused."""
         _there(where, "copy")

@@ -33,12 +33,19 @@ class RemoteLog:
     def end(self) -> Cursor:
         return self._cursor(self._session.get("/v1/log", limit=1), "until")
 
-    def since(self, cursor: Cursor | None = None) -> tuple[list[Event], Cursor]:
+    def since(
+        self, cursor: Cursor | None = None, most: int | None = None
+    ) -> tuple[list[Event], Cursor]:
         if cursor is None:
             end = self.end()
             return list(self.oldest_first(until=end)), end
-        found = self._session.get("/v1/log/since", cursor=_text(cursor))
+        found = self._session.get("/v1/log/since", cursor=_text(cursor), most=most or 0)
         return self._events(found), self._cursor(found, "cursor")
+
+    def missed(self, cursor: Cursor) -> bool:
+        found = self._session.get("/v1/log/since", cursor=_text(cursor), most=1)
+        missed: bool = self._session.value(bool, found, "missed")
+        return missed
 
     def of(self, ident: str, most: int | None = None) -> list[Event]:
         if most is None:

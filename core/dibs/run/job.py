@@ -41,6 +41,8 @@ _FROM_TERMINAL: dict[int, str] = {
 """Signals from the terminal, with the reason for which the claim is then released."""
 _JOINED = 1.0
 """Seconds to wait for a thread that is about to end."""
+_SLOW = 5.0
+"""Seconds after which a heartbeat without an answer is reported."""
 
 
 class Orders(NamedTuple):
@@ -98,6 +100,8 @@ class Job:
         """The exit code, once the claim has ended."""
         self._abandoned = False
         self._stop: DibsError | None = None
+        self._unwritten: DibsError | None = None
+        """Why the claim could not be ended yet, although the work has."""
         self._prepared = False
         """Whether only the command itself is left to start."""
         try:
@@ -236,8 +240,20 @@ class Job:
             return _JOINED
         if self._ending is not None:
             return group.QUICK
-        due = min([self._keeper.lease.stop, *(at for at, _ in self._limits())])
-        return max(0.0, (due - boottime()) / SECOND)
+        due = [self._keeper.lease.stop, *(at for at, _ in self._limits())]
+        if self._keeper.waits_since and not self.outage:
+            due.append(self._keeper.waits_since + int(_SLOW * SECOND))
+        return max(0.0, (min(due) - boottime()) / SECOND)
+
+    @property
+    def outage(self) -> str:
+        """Why the board does not hear of this job now; empty if it does."""
+        if self._unwritten is not None:
+            return str(self._unwritten)
+        since = self._keeper.waits_since
+        if not since or boottime() < since + int(_SLOW * SECOND):
+            return ""
+        return f"the heartbeat of {self.claim.name} has had no answer for {_SLOW:g} s"
 
     @property
     def notes(self) -> int:
@@ -314,12 +330,13 @@ class Job:
         while self._reported < self._keeper.beats:
             self._reported += 1
             self._orders.events.report("renewed", self.claim)
-        self._look_for_trouble()
         if self._ending is None:
             self._status = self._exited()
-            if self._status is None and not self._past_limit():
-                return None
-            self._end()
+            if self._status is not None or self._past_limit():
+                self._end()
+        self._look_for_trouble()
+        if self._ending is None:
+            return None
         if not self._gone():
             return None
         if self._stop is not None:
@@ -332,9 +349,15 @@ class Job:
     def _look_for_trouble(self) -> None:
         if self._stop is not None:
             return
-        lease, now = self._keeper.lease, boottime()
-        if self._keeper.error is not None:
-            self._stop = self._keeper.error
+        lease, now, error = self._keeper.lease, boottime(), self._keeper.error
+        if self._process.returncode is not None:  # no process is left: only the end is unwritten
+            if isinstance(error, Lost):
+                self._stop = error
+            elif now >= lease.over:
+                why = self._unwritten or f"{self.claim.name}: the board did not answer"
+                self._stop = Uncertain(f"{why}: the lease is over")
+        elif error is not None:
+            self._stop = error
         elif now >= (lease.stop if self._ending is None else lease.kill):
             self._stop = Uncertain(f"{self.claim.name}: its lease could not be renewed in time")
         if self._stop is not None:
@@ -409,17 +432,21 @@ class Job:
         return True
 
     def _settle(self) -> int | None:
-        """End the claim as its command ended; try again on storage errors while there is time."""
+        """End the claim as its command ended; try again until the lease is over.
+
+        The step compares the claim's exact name, so it is safe however late: it ends this claim, or
+        it is refused.
+        """
         try:
             self.take_notes()
             self._keeper.write_note()
             return self._settled()
         except Stop as stop:
-            again = isinstance(stop, Uncertain) and stop.again
-            return None if again else self._give_up(stop)
+            if not (isinstance(stop, Uncertain) and stop.again):
+                return self._give_up(stop)
+            self._unwritten = stop
         except StorageError as error:
-            if boottime() >= self._keeper.lease.stop:
-                return self._give_up(error)
+            self._unwritten = error
         return None
 
     def _settled(self) -> int:

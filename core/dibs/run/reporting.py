@@ -26,7 +26,7 @@ _REASON_BYTES = 500
 _STDERR = 2
 TIMED_OUT = 124
 """The exit code of `dibs run` when a limit ended its command, as that of `timeout`."""
-_ALWAYS = ("lost", "uncertain", "asked", "paused", "resumed")
+_ALWAYS = ("lost", "uncertain", "asked", "paused", "resumed", "unreachable", "reachable")
 """Events that are shown to everyone, also in the logs of a service."""
 
 

@@ -82,6 +82,8 @@ class Supervisor:
         self._signal = 0
         self._suspended = False
         self._lost = False
+        self._outage = False
+        """Whether it was reported that the board cannot be reached."""
 
     @property
     def signalled(self) -> bool:
@@ -135,6 +137,7 @@ class Supervisor:
                     job.release(f"dibs run was ended by {name}", 128 + self._signal)
             for job in list(self._jobs):
                 self._look(job)
+            self._note_outage()
 
     def _take(self) -> None:
         """Claim tasks while there is room and an attempt is due."""
@@ -144,6 +147,7 @@ class Supervisor:
                 claim = self._intake.next(busy=bool(self._jobs))
                 if claim is None:
                     return
+                self._reached()
                 self._jobs.append(Job(claim, self._orders))
             except DibsError as error:
                 if not self._jobs:
@@ -199,6 +203,8 @@ class Supervisor:
                 job.lent = self._terminal.follow(job.pid) or job.lent
             return
         self._jobs.remove(job)
+        if job.outcome != "uncertain":
+            self._reached()
         self._terminal.reclaim(restore=code != 0)
         self._count(code, lost=job.outcome in ("lost", "uncertain"))
         self.interrupted = job.interrupted
@@ -206,6 +212,21 @@ class Supervisor:
         if self._intake.ended(job.claim.name, job.outcome):
             breaker = self._intake.breaker
             self._events.report("breaker", failures=breaker.failures, wait=breaker.wait)
+
+    def _note_outage(self) -> None:
+        """Report the begin and the end of an outage, each once."""
+        why = next((job.outage for job in self._jobs if job.outage), "")
+        if why and not self._outage:
+            self._outage = True
+            why = f"{why}: trying again until the lease is over"
+            self._events.report("unreachable", reason=why)
+        elif self._outage and self._jobs and not why:
+            self._reached()
+
+    def _reached(self) -> None:
+        if self._outage:
+            self._outage = False
+            self._events.report("reachable")
 
     def _count(self, code: int, *, lost: bool) -> None:
         """Note the exit code: that of a lost claim wins, else the last that was not 0."""

@@ -42,11 +42,12 @@ from dibs.serve.service import TICK, Service, Wording
 from dibs.serve.streams import Hub, Stream, encoded, send_feed
 from dibs.serve.task_routes import whole
 from dibs.serve.tokens import Principal, hash_of
-from dibs.serve.waiting import Waiting
+from dibs.serve.waiting import WaitingRequests
 
 if TYPE_CHECKING:
     from dibs.model.delta import Delta
     from dibs.model.location import Location
+    from dibs.serve.hook_sender import HookSenders
 
 _BODY_SECONDS = 10.0
 """How long a client may take to send its body."""
@@ -91,7 +92,7 @@ class BoardHttp:
         self.log = Hub()
         self.tail = EventTail(service, self._event)
         self._feeds: set[DeltaFeed] = set()
-        self.waiting = Waiting(service)
+        self.waiting = WaitingRequests(service)
         self.closing = False
         self.starting = 0
         """How many watches of locks begin just now."""
@@ -540,6 +541,7 @@ async def _serve(
     clients: int,
     wording: Wording,
     listening: Callable[[str], object],
+    senders: HookSenders,
     browsing: Browsing | None,
 ) -> int:
     loop = asyncio.get_running_loop()
@@ -565,11 +567,13 @@ async def _serve(
     if browser is not None:
         browser.begin(_near(_bound(inner) if inner else bound).url, bound.port)
     listening(bound.url)
+    senders.begin()
     await stop.wait()
     last = threading.Timer(_LAST, os._exit, (0,))
     last.daemon = True
     last.start()  # whatever hangs or takes long: what was acknowledged is on the board
     looking.cancel()
+    senders.stop()
     sockets.close()
     if inner is not None:
         inner.close()
@@ -579,6 +583,7 @@ async def _serve(
         async with asyncio.timeout(2 * _GRACE):
             await server.shutdown(_GRACE)
     service.end(_GRACE)
+    await loop.run_in_executor(None, senders.end, _GRACE / 2)
     return 0
 
 
@@ -608,10 +613,13 @@ def serve(
     clients: int,
     wording: Wording,
     listening: Callable[[str], object],
+    senders: HookSenders,
     browsing: Browsing | None = None,
 ) -> int:
     """Serve a board until SIGTERM; `listening` receives the address.
 
     There are pages for browsers if `browsing` is given.
     """
-    return asyncio.run(_serve(location, tokens, address, clients, wording, listening, browsing))
+    return asyncio.run(
+        _serve(location, tokens, address, clients, wording, listening, senders, browsing)
+    )

@@ -7,6 +7,7 @@ from base64 import b32encode
 from hashlib import sha256
 
 from dibs.model.errors import short
+from dibs.model.hooks import LOCK as HOOK
 from dibs.model.names import ID_BYTES
 from dibs.serve.problems import Refusal
 
@@ -47,4 +48,6 @@ _PLAIN = str.maketrans("./", "--")
 
 def is_name(ident: str) -> bool:
     """Whether an id is that of a lock which this interface names."""
-    return _match_name(ident) is not None or (LONG in ident and not ident.startswith(SESSION))
+    return _match_name(ident) is not None or (
+        LONG in ident and not ident.startswith((SESSION, HOOK))
+    )

@@ -294,7 +294,7 @@ def _board(service: Service, call: RouteCall) -> Answer:
     board = service.board
     return {
         "label": service.location.label,
-        "settings": plain(board.settings),
+        "settings": plain(board.settings._replace(hooks=())),  # a url may be a secret
         "capabilities": sorted(str(one) for one in board.capabilities),
         "host": plain(board.host),
     }

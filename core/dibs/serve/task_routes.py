@@ -556,9 +556,11 @@ def _log(service: Service, call: RouteCall) -> Answer:
 def _log_since(service: Service, call: RouteCall) -> Answer:
     """Events after a cursor, as `Log.since`."""
     log, text = service.reads.log, call.given["cursor"]
-    events, cursor = log.since(cursor_of(text) if text else None)
+    before = cursor_of(text) if text else None
+    missed = before is not None and log.missed(before)
+    events, cursor = log.since(before, call.given["most"] or None)
     shown = [plain(event) for event in events if call.who.covers(event.id)]
-    return {"events": shown, "cursor": plain(cursor)}
+    return {"events": shown, "cursor": plain(cursor), "missed": missed}
 
 
 _NAME = Field(TEXT, "an exact name", 0, 512, default="")
@@ -892,7 +894,10 @@ TASK_ROUTES = (
         "What happened after a cursor",
         _log_since,
         kind=READ,
-        query={"cursor": Field(TEXT, "`cursor` of the answer before", 1, 65_536)},
-        answer={"events": "list", "cursor": "text"},
+        query={
+            "cursor": Field(TEXT, "`cursor` of the answer before", 1, 65_536),
+            "most": Field(WHOLE, "about how many events; 0 is all", 0, 10**9, default=0),
+        },
+        answer={"events": "list", "cursor": "text", "missed": "flag"},
     ),
 )

@@ -59,7 +59,7 @@ class Line:
             self.waiters[0].wake.set()
 
 
-class Waiting:
+class WaitingRequests:
     """The lines of all requests that wait."""
 
     def __init__(self, service: Service) -> None:

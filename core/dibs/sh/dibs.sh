@@ -347,7 +347,7 @@ dibs_settings() {
   [ -f "$f" ] && [ ! -L "$f" ] && [ -r "$f" ] || dibs_die 1 "$f is not a plain, readable file: replace it"
   set -f
   while IFS='=' read -r key value || [ "$key" ]; do
-    case $key in *'#'*) key=${key%%#*} value=x ;; esac
+    case $key in '[[hooks]]'*) break ;; *'#'*) key=${key%%#*} value=x ;; esac # only `dibs serve` uses hooks
     # shellcheck disable=SC2086
     set -- $key = ${value%%#*}
     [ "$1" != retry ] || set -- retry = "${value%%#*}"

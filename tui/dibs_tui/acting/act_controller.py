@@ -120,6 +120,9 @@ class ActDialogs(Protocol):
     def purge(self) -> None:
         """Ask which done tasks to remove."""
 
+    def deliveries(self) -> None:
+        """Show what could not be sent to hooks."""
+
     def forget(self, ident: str) -> None:
         """Ask whether to free the id of a task that is gone."""
 
@@ -160,6 +163,7 @@ class ActController:
             "pause-board": self._pause_board,
             "purge": self._purge,
             "forget": self._forget,
+            "deliveries": self._deliveries,
             "requeue-list": self._requeue_list,
             "reaping": self._reaping,
         }
@@ -311,6 +315,9 @@ class ActController:
 
     def _purge(self) -> None:
         self._dialogs.purge()
+
+    def _deliveries(self) -> None:
+        self._dialogs.deliveries()
 
     def _forget(self) -> str | None:
         ident = self._surface.cursor_id

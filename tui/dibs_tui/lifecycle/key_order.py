@@ -50,6 +50,12 @@ class KeyOrder:
         if not self._held:
             await self._next()
 
+    def again(self, event: Key) -> None:
+        """Let a key in once more, before all that wait: a screen has left so that it can work."""
+        more = Key(event.key, event.character)
+        more.time = event.time  # it was typed once
+        self._waiting.appendleft(more)
+
     async def _next(self) -> None:
         """Handle waiting keys, up to one that is passed on."""
         self._held = False

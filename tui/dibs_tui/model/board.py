@@ -6,6 +6,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import chain, islice
 from operator import attrgetter
 from typing import NamedTuple, TypeVar
 
@@ -17,7 +18,7 @@ from dibs.model.entries import entry
 from dibs.model.events import INTENT, REFUSED
 from dibs.model.filters import FilterTerms, Test
 from dibs.model.reasons import FAILURES
-from dibs.model.task import CLAIMED, DONE
+from dibs.model.task import CLAIMED, DONE, FAILED
 from dibs.model.usual import Durations
 from dibs.model.waiters import QUIET, untaken
 from dibs_tui.model.brake import Brake
@@ -43,6 +44,8 @@ _MOST_CHANGED = 5000
 """The most names that are kept to mark them as changed."""
 _KEPT_CLAIMS = 2000
 _INTENT_PATIENCE = 10.0
+_AGED, _ASKED_AT_ONCE = 5000, 200
+"""So many tasks that need attention have an age at most, and so many are asked for together."""
 """Seconds after which an act without an outcome is shown as unfinished."""
 _PART = 500
 """The tasks that a list is filled with at once."""
@@ -301,6 +304,12 @@ class BoardModel:
         """The usual seconds between two beats of a claim; 0 if too few were seen."""
         history = self.beat_histories.get(name)
         return history.cadence / 1e9 if history is not None and history.due() else 0.0
+
+    def ageless(self) -> list[str]:
+        """Tasks that need attention and of which it is not known since when."""
+        found = islice(chain(self.asked, self.failing), _AGED)
+        missing = (name for name in found if name not in self.since and name not in self.holders)
+        return list(islice(missing, _ASKED_AT_ONCE))
 
     # The lists
 
@@ -697,6 +706,8 @@ class BoardModel:
         self.late_holders.note(event, known, self.held())
         if event.verb in FAILURES or (event.verb == "done" and event.id in self.reasons):
             self._note_reason(event, known)
+        elif event.verb == "undo" and (parked := event.before) and parked.state == FAILED:
+            self._forget_reason(event.id)
 
     def _note_end(self, event: Event) -> None:
         """Remember when a task ended and how long its claim took; lists show the newest first."""
@@ -715,9 +726,7 @@ class BoardModel:
 
     def _note_reason(self, event: Event, holder: Holder | None) -> None:
         """Replace the reason of an id, also by none: the earlier one belongs to another failure."""
-        self.causes_version += 1
-        self.reasons.pop(event.id, None)
-        self.failures.pop(event.id, None)
+        self._forget_reason(event.id)
         reason = event.reason or ("parked" if event.verb == "park" else "")
         if reason and event.verb != "done":
             while len(self.reasons) >= _REASONS:
@@ -729,6 +738,11 @@ class BoardModel:
             host = holder.host if holder is not None else ""
             owner = before.owner if before is not None else ""
             self.failures[event.id] = LastFailure(event.at, host, owner)
+
+    def _forget_reason(self, ident: str) -> None:
+        self.causes_version += 1
+        self.reasons.pop(ident, None)
+        self.failures.pop(ident, None)
 
     def _correct_wait(self, name: str, at: int | None) -> None:
         """Correct the waiting time of a task that waits for longer than its name exists."""

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from dibs.model.health import Trouble
 from dibs_tui.model.causes import MissedBeat, beyond_one_host, simultaneous
 from dibs_tui.text.ages import clock, short
 
@@ -25,6 +26,10 @@ _JUMP = 2.0
 _STALL = 4.0
 HEALTHY = 60.0
 """Seconds without a sign of trouble after which bulk acts are unlocked."""
+
+
+def _words(trouble: Trouble) -> str:
+    return "the storage failed" if trouble is Trouble.FAILED else trouble.value
 
 
 class Brake:
@@ -71,8 +76,8 @@ class Brake:
         if waiting > _STALL:
             self._suspect(at, f"the storage stalled: no answer for {short(waiting)}")
         elif health.trouble:
-            self._away, self._trouble = self._away or at, str(health.trouble)
-            self._suspect(at, f"the board is unavailable: {health.trouble}")
+            self._away, self._trouble = self._away or at, _words(health.trouble)
+            self._suspect(at, f"the board is unavailable: {_words(health.trouble)}")
         elif self._away:
             gone, self._away = short(at - self._away), 0.0
             self._why = f"the board was unavailable for {gone}: {self._trouble}"

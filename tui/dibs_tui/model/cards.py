@@ -73,5 +73,7 @@ def card_of(
     if not health.fresh:
         return f"{trouble}\n\n{leave} quits." if trouble else f"Reading {place} …"
     if model.complete and not model.tasks and not trouble:
+        if health.why_read_only:
+            return f"No tasks yet\n\nRead-only: {clean(health.why_read_only)}"
         return _STEPS.format(place=clean(quote(path)))
     return None

@@ -12,7 +12,7 @@ from dibs.model.metadata import value_of
 from dibs.model.task import DEFAULT_PRIORITY
 from dibs_tui.model.metadata_text import metadata_text
 from dibs_tui.model.task_line import URGENCY
-from dibs_tui.text.ages import short
+from dibs_tui.text.ages import brief, short
 from dibs_tui.text.natural import natural
 from dibs_tui.text.safe import clean
 
@@ -34,6 +34,8 @@ _NEVER = 1 << 63
 _NONE = "—"
 _SHARE = 4
 """The part of an id in the room that it shares with a growing column."""
+_WIDEST_ID = 80
+"""The cells of an id where nothing else grows: beyond, the columns would stand far from it."""
 _LEAST_ID = 14
 _ENOUGH = 44
 """The cells of prose beside which the rarely needed columns are shown."""
@@ -170,7 +172,8 @@ def _time(line: TaskLine) -> str:
     """The time that matters in a state: left, past, waiting, or since when it ended."""
     if line.state in ("stale", "claimed", "held", "late"):
         return _left(line)
-    return _waiting(line)
+    starts = line.entry.starts
+    return f"in {brief(starts)}" if starts else _waiting(line)
 
 
 def _time_ink(line: TaskLine) -> str:
@@ -482,7 +485,7 @@ def _spread(kept: list[tuple[str, Column]], cells: int) -> tuple[int, int]:
     room = cells - fixed - len(kept) + 1
     prose = [column for _, column in kept if column.grows and not column.middle]
     if not prose:
-        return max(4, room), 0
+        return max(4, min(room, _WIDEST_ID)), 0
     if len(prose) == len([1 for _, column in kept if column.grows]):
         return 0, room
     share = _SHARE / (_SHARE + prose[0].grows)

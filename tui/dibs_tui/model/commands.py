@@ -137,6 +137,10 @@ def _commands() -> Iterator[Command]:
         ("purge", ("D",), "purge", "purge", "Remove done tasks older than an age."),
         ("forget", ("F",), "forget", "forget", "Free the id of a task that is gone."),
         (
+            "deliveries", (), "deliveries", "deliveries",
+            "Show what could not be sent to the board's hooks, and send it again.",
+        ),
+        (
             "requeue-list", (), "requeue a list", "requeue",
             "Paste ids, check the exact names found, then requeue them.",
         ),

@@ -33,7 +33,8 @@ def pause_parts(model: BoardModel) -> tuple[str, str, str]:
     by = clean(first.by.partition(" ")[0], 60) or "unknown"
     end = f" until {clock(first.until)[:5]}" if first.until is not None else ""
     more = f" (and {len(pauses) - 1:,} more)" if len(pauses) > 1 else ""
-    held = sum(any(p.covers(h.host) for p in pauses) for h in model.holders.values())
+    live = (h for name, h in model.holders.items() if name not in model.stale)
+    held = sum(any(p.covers(h.host) for p in pauses) for h in live)
     waits = sum(waiter.state == "paused" for waiter in model.waiters)
     facts = [f"{counted(held, 'claim')} {'goes' if held == 1 else 'go'} on"]
     if waits:

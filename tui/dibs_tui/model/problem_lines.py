@@ -90,6 +90,8 @@ def _line(model: BoardModel, problem: Problem) -> ProblemLine:
             return ProblemLine(problem, False, "waiting", waited, reason, "raise", "raise")
         case 9:
             return ProblemLine(problem, False, word, _broken_for(model, problem), reason, *plain)
+        case 10:
+            return ProblemLine(problem, False, word, None, reason, "deliveries", ":deliveries")
     command = plain if not folds else ("force-release", "release")
     return ProblemLine(problem, folds, word, None, reason, *command)
 
@@ -140,7 +142,9 @@ def _failed(model: BoardModel, problem: Problem) -> ProblemLine:
     reason = clean(problem.reason, 400)
     if problem.task is not None:
         age = model.entry(problem.task).age
-        return ProblemLine(problem, False, problem.word, age, reason, "requeue", "requeue")
+        again = problem.state not in ("available", "claimed")
+        does = ("requeue", "requeue") if again else ("inspect", "")
+        return ProblemLine(problem, False, problem.word, age, reason, *does)
     known = (model.since[name] for name in problem.claims if name in model.since)
     at = min(islice(known, _MOST_LOOKED_AT), default=None)
     since = (model.now.fs - at) / _SECOND if at is not None else None

@@ -26,6 +26,8 @@ WAITING = 5
 """The rank of tasks that have waited too long."""
 WORKERS = 9
 """The rank of workers that wait because their tasks fail."""
+HOOKS = 10
+"""The rank of hooks with deliveries that were not received."""
 MOST = 1000
 """The most problems that one group lists; its total counts every problem."""
 _FILES = {
@@ -41,6 +43,7 @@ groups, or go away without help."""
 _ADDING = 60
 """Seconds in which an add that has not ended is taken for one that goes on."""
 _UNKNOWN = "stranger"
+_HOOK = "hook"
 _UNTAKEN = "no workers: tasks are available, and no worker takes them"
 
 _NOW = {
@@ -119,6 +122,7 @@ def problems(
         _group("failed", "failed together: the same last line", _shared(shared)),
         _group("failed", again, _failing(model, config, test, alike)),
         _group("available", too_long, _waiting(model, config, test)),
+        _group("failed", "hooks: events that could not be sent", _hooks(files, test)),
         _group("free", "files: duplicate or incomplete", _files(model, files, test)),
         _group("free", "files: unknown, left alone", _unknown(model, files, test)),
     ]
@@ -308,6 +312,14 @@ def _waiting(model: BoardModel, config: Config, test: Test | None) -> _Found:
             waited,
             Problem(WAITING, f"{WAITING}/{name}", "available", task.id, word, reason, task),
         )
+
+
+def _hooks(findings: Iterable[Finding], test: Test | None) -> _Found:
+    """The hooks with deliveries that were not received; they belong to no task."""
+    for finding in findings:
+        if finding.kind == _HOOK and test is None:
+            key = f"{HOOKS}/{finding.name}"
+            yield 0, Problem(HOOKS, key, "failed", finding.name, "not sent", finding.text)
 
 
 def _files(model: BoardModel, findings: Iterable[Finding], test: Test | None) -> _Found:

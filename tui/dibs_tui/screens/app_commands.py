@@ -34,6 +34,8 @@ class AppCommands:
     def _unlock(self) -> str | None:
         from dibs_tui.screens.unlock import UnlockScreen
 
+        if why := self._dashboard.source.health.why_read_only:
+            return f"not possible: {why}"
         if not self._dashboard.read_only:
             return "not needed: the dashboard is not read-only"
         self._app.push_screen(

@@ -106,6 +106,8 @@ class BoardScreen(Screen[None]):
         self._shown_at = 0.0
         self._unshown = False
         """Whether deltas were applied that no frame shows yet."""
+        self._ageless: set[str] = set()
+        """The tasks that need attention whose ages were asked for and not given yet."""
         self._shown_polling = ""
         app, operator, config = self.app, dashboard.operator, dashboard.config
         self.acts = ActController(
@@ -265,6 +267,7 @@ class BoardScreen(Screen[None]):
         if not self._opened and self._model.complete:
             self._opened = True
             self._show_stale_first()
+            self._ask_ages()
         if self._source.waiting and time.monotonic() < self._shown_at + _REST:
             return
         news, self._unshown = self._unshown, False
@@ -308,7 +311,15 @@ class BoardScreen(Screen[None]):
         dashboard.janitor.tick(model, why_not)
         if health.fresh:  # else no board was seen yet
             self._usual.ask(self._source.open_board)
+        self._ask_ages()
         self._focus_stale()
+
+    def _ask_ages(self) -> None:
+        """Ask once since when each task needs attention: a table asks only for what it draws."""
+        missing = {*self._model.ageless()}
+        if new := missing - self._ageless:
+            self._source.ask_since(new)
+        self._ageless = missing
 
     def _focus_stale(self) -> None:
         """Put the cursor on the first stale claim, until the user presses a key."""

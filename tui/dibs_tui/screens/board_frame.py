@@ -146,6 +146,7 @@ class BoardFrame:
                 trouble,
                 full=clean(self._source.health.why_full),
                 held_back=held_back,
+                writable=self._source.health.writable,
                 keys=self._spelled,
                 where=clean(join(("-d", self._source.location.label))),
             )
@@ -181,7 +182,7 @@ class BoardFrame:
         self.fact = fact
         empty = False
         if self._model.complete and not self._model.tasks:
-            fact, empty = _COPIES, True
+            fact, empty = _COPIES if self._source.health.writable else (), True
         if not self.notice.display and self.notices:
             fact = shared_notice(self.notices, cells - 18, self._keys.spelled("messages"))
         listed = _listed(body, filter_text) if not empty else Listed(clean(filter_text))

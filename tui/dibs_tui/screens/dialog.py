@@ -55,6 +55,9 @@ class Commanded(Protocol):
     commands: tuple[Command, ...]
     """The registry, with the user's keys."""
 
+    def key_again(self, event: KeyEvent) -> None:
+        """Give a key also to the screen below, which it has led back to."""
+
 
 class Dialog(ModalScreen[Result]):
     """A box over the board; Enter never confirms, and Cancel has the focus."""
@@ -296,7 +299,10 @@ class Dialog(ModalScreen[Result]):
         return next((c for c in known if c.keys and (c.id == ident or key in c.keys)), None)
 
     def on_key(self, event: KeyEvent) -> None:
-        """Open the help, or say of another key of the board that it does nothing here."""
+        """Open the help, or say of another key of the board that it does nothing here.
+
+        Results are a notice: they leave with such a key, and it does its work.
+        """
         command = self._command(key=event.key)
         bound = event.key in self.active_bindings  # these run only after this handler
         if bound or command is None or command.group == "move":
@@ -304,13 +310,15 @@ class Dialog(ModalScreen[Result]):
         event.stop()
         if command.id == "help":
             self.action_help()
+        elif self.over and isinstance(self.app, Commanded):
+            self.action_leave()
+            self.app.key_again(event)
         else:
             self.not_here(command.title)
 
     def not_here(self, title: str) -> None:
         """Say that a command of the board does nothing in this dialog."""
-        leaves = "closes" if self.over else "cancels"
-        self.notify(f"{title}: not in this dialog; Esc {leaves} it", timeout=3)
+        self.notify(f"{title}: not in this dialog; Esc cancels it", timeout=3)
 
     def action_help(self) -> None:
         """Show what every key does, over the dialog."""

@@ -130,6 +130,12 @@ class Dialogs:
 
         self._app.push_screen(PurgeScreen(self._operator, self._model), self._done)
 
+    def deliveries(self) -> None:
+        """Show what could not be sent to hooks, and ask whether to send it again."""
+        from dibs_tui.screens.deliveries import DeliveriesScreen
+
+        self._app.push_screen(DeliveriesScreen(self._operator), self._done)
+
     def forget(self, ident: str) -> None:
         """Ask whether to free the id of a task that is gone."""
         from dibs_tui.screens.forget import ForgetScreen

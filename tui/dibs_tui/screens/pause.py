@@ -42,7 +42,7 @@ class PauseScreen(Ask):
         self._locks = False
         self._shells = False
         """Whether shells can claim with `mv`, which no pause stops."""
-        self._held = 0
+        self._held = self._stale = 0
 
     def fields(self) -> ComposeResult:
         """The reason, the time and the hosts."""
@@ -53,11 +53,14 @@ class PauseScreen(Ask):
     def found(self, board: Board) -> Brief:
         """Find out what is held now."""
         self._shells = Capability.SHELL_CLAIMS in board.capabilities
-        self._held = len(board.snapshot(ended=False).holders)
+        seen = board.snapshot(ended=False)
+        self._held = sum(not seen.stale(name) for name in seen.holders)
+        self._stale = len(seen.holders) - self._held
         return self._question()
 
     def _question(self) -> Brief:
         held = f"holders go on, {self._held:,} now" if self._held else "nothing is held now"
+        held += f"; {counted(self._stale, 'claim')} stale" if self._stale else ""
         locks = "Locks are paused too." if self._locks else "Locks can still be acquired."
         then = f"{locks}{_SHELLS if self._shells else ''}\nu undoes it."
         fact = "no worker gets a new task until the pause ends"
@@ -75,7 +78,10 @@ class PauseScreen(Ask):
         ]
         if len(rows) > _SHOWN:
             listed.append(line_of(f"and {len(rows) - _SHOWN:,} more", "faint"))
-        left = f"{counted(len(rows), 'claim')} still held" if rows else "nothing is held there"
+        stale = sum(row.state == "stale" for row in rows)
+        live = len(rows) - stale
+        left = f"{counted(live, 'claim')} still held" if live else "nothing is held there"
+        left += f"; {counted(stale, 'claim')} stale, until reaped" if stale else ""
         facts = (line_of(left, "text"),)
         return Brief("PAUSED", "pause", pause_text(made, 0), facts, listed)
 

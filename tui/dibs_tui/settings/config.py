@@ -20,7 +20,7 @@ NOTIFY = ("off", "osc9", "osc777")
 RIGHTS = (
     *("force_release", "requeue", "park", "answer", "prioritize", "undo", "pause"),
     *("purge", "forget"),
-    "reap",
+    *("reap", "deliveries"),
 )
 """The acts that the `[rights]` of the configuration can lock, each separately."""
 NOT_LOCAL = "locked: this dashboard has no files or programs of its machine"
@@ -37,11 +37,11 @@ class Config(NamedTuple):
     """The dashboard's settings with their defaults."""
 
     theme: str = "dibs-dark"
-    """One of `THEMES`, or `auto`, which is the default theme."""
+    """The colours; `auto` is the default theme."""
     colour: bool = True
     """False, also by `NO_COLOR`: states are shown by glyph and word only."""
     glyphs: str = "auto"
-    """One of `GLYPHS`; `auto` is ASCII where the locale has no UTF-8."""
+    """The characters for states and frames; `auto` is ASCII where the locale has no UTF-8."""
     read_only: bool = False
     """Whether every act is locked until the dashboard is unlocked."""
     bell: bool = True
@@ -49,11 +49,11 @@ class Config(NamedTuple):
     notify: str = "off"
     """The escape sequence that shows an alert as a notification of the terminal."""
     alert_command: tuple[str, ...] = ()
-    """A command with its arguments that runs at an alert, without a shell."""
+    """A command that runs at an alert, without a shell; the text is its last argument."""
     evidence_command: tuple[str, ...] = ()
-    """A command that says more about a claim's holder, run without a shell; see DASHBOARD.md."""
+    """A command, run without a shell, whose first line says more about a claim's holder."""
     alert_every: float = 10
-    """The least seconds between two alerts."""
+    """The least seconds between two alerts; events in between are counted in the next one."""
     poll: float = 1.5
     """Seconds between two readings where the file system reports no changes."""
     still: float = 3
@@ -69,9 +69,9 @@ class Config(NamedTuple):
     local: bool = True
     """False locks what reaches this machine's files and programs: export, the pager, suspend."""
     rights: Mapping[str, bool] = {}
-    """Which acts are allowed; an act that is not named is allowed."""
+    """Which acts are allowed; one that is not named is. `reap` is automatic requeueing here."""
     keys: Mapping[str, tuple[str, ...]] = {}
-    """The user's keys by command id; they replace the command's own."""
+    """Other keys for commands, such as `freeze = ["f2", "f3"]`; they replace the command's own."""
 
 
 def path(environ: Mapping[str, str] = os.environ) -> str:
@@ -226,7 +226,7 @@ def _span(low: float, high: float) -> tuple[str, Callable[[object], object]]:
             return float(span)
         raise ValueError
 
-    return f'{low:g} to {high:g} seconds, or a time such as "5s"', rule
+    return f'{low:g} to {high:.10g} seconds, or a time such as "5s"', rule
 
 
 def _flag(value: object) -> object:

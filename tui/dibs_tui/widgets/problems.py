@@ -9,13 +9,14 @@ from threading import Thread
 from typing import ClassVar, Literal, NamedTuple
 
 from dibs import Board, Capability, DibsError, Finding, Task
+from dibs.serve import deliveries
 from dibs_tui.model.board import BoardModel
 from dibs_tui.model.cards import trouble_of
 from dibs_tui.model.causes import MOMENT
 from dibs_tui.model.live_board import LiveBoard
 from dibs_tui.model.panels import PANELS
 from dibs_tui.model.problem_lines import ProblemLine, lines_of, members
-from dibs_tui.model.problems import WAITING, WORD, WORKERS, Group, Problem, count, problems
+from dibs_tui.model.problems import HOOKS, WAITING, WORD, WORKERS, Group, Problem, count, problems
 from dibs_tui.model.task_line import GLYPHS
 from dibs_tui.settings.config import Config
 from dibs_tui.text.ages import many, short
@@ -23,7 +24,7 @@ from dibs_tui.text.glyphs import MARKS
 from dibs_tui.text.safe import clean, fit
 from dibs_tui.text.safe import width as text_width
 from dibs_tui.widgets.listing import ListView
-from dibs_tui.widgets.messages import FilterRequested, InspectRequested
+from dibs_tui.widgets.messages import FilterRequested, InspectRequested, RunCommand
 from dibs_tui.widgets.paint import Head, Part, fitted_parts, heads_of, parts_of
 
 _EVERY = 30.0
@@ -83,7 +84,8 @@ class FileCheck:
         try:
             board = open_board()
             checks = Capability.CHECK in board.capabilities
-            self.findings, self.trouble = tuple(board.check()) if checks else (), ""
+            hooks = deliveries.findings(board.location)
+            self.findings, self.trouble = (*(board.check() if checks else ()), *hooks), ""
         except DibsError as error:
             self.trouble = str(error)
         self.done = True
@@ -344,7 +346,9 @@ class Problems(ListView[ProblemLine | MembersHead | Member]):
         if not isinstance(line, ProblemLine):
             return
         row = line.problem
-        if row.task is not None:
+        if row.rank == HOOKS:
+            self.post_message(RunCommand("deliveries"))
+        elif row.task is not None:
             self.post_message(InspectRequested(row.task))
         elif row.terms:
             tasks = self.cursor_tasks if row.terms.startswith(MOMENT) else ()

@@ -61,6 +61,7 @@ def board_notices(
     *,
     full: str = "",
     held_back: int | None,
+    writable: bool = True,
     keys: dict[str, str],
     where: str,
 ) -> Iterator[RowNotice]:
@@ -77,8 +78,8 @@ def board_notices(
         yield RowNotice("full", f"✗ {full}", f"workers cannot write: free some{purge}")
     now = time.monotonic()
     if why := model.brake.why(now):
-        left = f"bulk acts locked for {short(model.brake.left(now))}"
-        yield RowNotice("brake", f"⊘ {why}", f"{left} · `allow bulk acts` (:) unlocks them")
+        left = f"bulk acts are locked for {short(model.brake.left(now))}"
+        yield RowNotice("brake", f"⊘ {left}: {why}", "`allow bulk acts` (:) unlocks them")
     if model.pauses:
         words, reason, facts = pause_parts(model)
         resume = f"{keys['pause-board']} resumes" if "pause-board" in keys else ""
@@ -89,7 +90,8 @@ def board_notices(
         yield RowNotice("frozen", "FROZEN list", more, f"{keys.get('freeze', 'p')} unfreezes")
     if untaken := model.untaken():
         words = f"○ {untaken:,} available, and no worker takes them"
-        yield RowNotice("untaken", words, f"start one: dibs run --loop {where} -- COMMAND")
+        start = f"start one: dibs run --loop {where} -- COMMAND" if writable else ""
+        yield RowNotice("untaken", words, start)
     who, last = model.late_holders.folded()
     if who:
         yield RowNotice("back", f"← {who}", last, "Esc hides")

@@ -10,6 +10,8 @@ from dibs_tui.text.safe import fit, width
 FULL, MODES = 100, 72
 """The columns from which the user is shown, and from which the words of the mode are."""
 _PATH = 6
+_LEAST_PATH = 40
+"""The cells of a path from which it is cut for the traits."""
 _USER = 16
 
 BADGES = {
@@ -66,8 +68,10 @@ def title_row(title: Title, cells: int) -> Pieces:
             first = start
             break
     path = max(0, first - 2 - _PATH)
-    at = plan.left(_PATH, Piece(fit(title.path, path, cut="middle").rstrip(), "bright", bold=True))
     traits = f"  {' · '.join(title.traits)}" if title.traits else ""
+    if path - width(traits) >= _LEAST_PATH:
+        path -= width(traits)
+    at = plan.left(_PATH, Piece(fit(title.path, path, cut="middle").rstrip(), "bright", bold=True))
     if at + width(traits) <= first - 2:
         plan.left(at, Piece(traits, "faint"))
     return plan.row()

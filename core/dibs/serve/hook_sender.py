@@ -1,0 +1,270 @@
+"""Sends the events of a board to its hooks: one thread for each hook, apart from all requests.
+
+Of several servers before one board, the one that holds the hook's lock sends. It reads the log from
+a cursor that is kept beside the deliveries: first the deliveries are written, then the cursor, then
+they are sent. So after a crash no event is left out, and a delivery that was perhaps sent is sent
+again with the same id.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from typing import TYPE_CHECKING, NamedTuple
+
+from dibs.board import open
+from dibs.host import boottime
+from dibs.model.breaker import Breaker
+from dibs.model.errors import DibsError, Held, Paused
+from dibs.model.hooks import LOCK, Hook
+from dibs.model.sample import SECOND
+from dibs.model.settings import OFF
+from dibs.serve.deliveries import WAITING, Deliveries, Delivery, HookPlace, HookState
+from dibs.serve.hook_request import SECONDS, NotDelivered, deliver
+from dibs.serve.problems import Refusal
+from dibs.serve.values import cursor_of, cursor_text, plain
+
+if TYPE_CHECKING:
+    from dibs.board import Board, Claim
+    from dibs.model.events import Event
+    from dibs.serve.hook_request import Network
+
+TTL = 60.0
+"""The lease of a sender: another one goes on so long after one that hangs."""
+_RENEW = 30.0
+"""With so much left the lease is renewed; a try ends within it."""
+_LOOK = 0.5
+"""Seconds between two looks at the log."""
+_AGAIN = 5.0
+"""Seconds between two tries to become the sender, or to go on after an error."""
+_AT_ONCE = 2_000
+"""So many events are read from the log at a time, about."""
+_BREAKER = 5
+"""After so many failed tries in a row a hook waits, because its receiver is down."""
+assert _RENEW > 2 * SECONDS
+
+
+class HookTarget(NamedTuple):
+    """A hook with what only the server knows of it."""
+
+    hook: Hook
+    secret: bytes
+
+
+class HookSenders:
+    """The threads that send."""
+
+    def __init__(
+        self,
+        where: str,
+        place: HookPlace,
+        targets: Sequence[HookTarget],
+        networks: Sequence[Network],
+        complain: Callable[[str], object],
+    ) -> None:
+        """`complain` receives what goes wrong, in one line; it is called in other threads."""
+        self._stop = threading.Event()
+        self._senders = [
+            _Sender(where, place, target, networks, complain, self._stop) for target in targets
+        ]
+
+    def begin(self) -> None:
+        """Start to send."""
+        for sender in self._senders:
+            sender.start()
+
+    def stop(self) -> None:
+        """Begin no other try."""
+        self._stop.set()
+
+    def end(self, seconds: float) -> None:
+        """Wait so long for the tries that go on; one that is cut off is made again."""
+        until = time.monotonic() + seconds
+        for sender in self._senders:
+            if sender.is_alive():
+                sender.join(max(0.0, until - time.monotonic()))
+
+
+class _Sender(threading.Thread):
+    """Sends to one hook while it holds the hook's lock."""
+
+    def __init__(
+        self,
+        where: str,
+        place: HookPlace,
+        target: HookTarget,
+        networks: Sequence[Network],
+        complain: Callable[[str], object],
+        stop: threading.Event,
+    ) -> None:
+        super().__init__(name=f"dibs-hook-{target.hook.name}", daemon=True)
+        self._where = where
+        self._place = place
+        self._hook, self._secret = target
+        self._networks = networks
+        self._complain = complain
+        self._stopped = stop
+        self._said = ""
+        self._breaker: Breaker
+        self._board: Board
+        self._kept: Deliveries
+        self._state = HookState()
+        self._order = 0
+        """How many events were added, which orders those of one millisecond."""
+        self._waiting: list[Delivery] = []
+        """What was found waiting, the oldest event first."""
+
+    def run(self) -> None:
+        """Become the sender again and again, until stopped."""
+        while not self._stopped.is_set():
+            try:
+                self._send()
+            except (Held, Paused):
+                self._said = ""
+            except Refusal as error:  # a cursor that cannot be read
+                self._say(f"the cursor is invalid: {error}")
+            except DibsError as error:
+                self._say(str(error))
+            except OSError as error:
+                self._say(error.strerror or str(error))
+            self._stopped.wait(_AGAIN)
+
+    def _say(self, text: str) -> None:
+        """Report a problem, each once while it lasts."""
+        if text != self._said:
+            self._said = text
+            self._complain(f"hook {self._hook.name}: {text}")
+
+    def _send(self) -> None:
+        """Hold the lock, and send until stopped or until the lock is lost."""
+        self._board = board = open(self._where)
+        board.require_mounted()
+        durable = board.settings.durability != OFF
+        self._kept = Deliveries(self._place, self._hook.name, durable=durable)
+        claim = board.acquire(
+            f"{LOCK}{self._hook.name}",
+            owner=f"serve-{board.host.name}"[:60],
+            ttl=TTL,
+            metadata=f"hook={self._hook.name}",
+            process=os.getpid(),
+        )
+        try:
+            self._breaker = Breaker(_BREAKER)
+            self._kept.begin()
+            self._kept.tidy()
+            self._state = self._kept.state()
+            if not self._state.cursor:
+                self._keep(self._state._replace(cursor=cursor_text(board.log.end())))
+            first = True
+            while not self._stopped.is_set():
+                self._renew(claim)
+                claim.verify()  # an operator may have taken the lock
+                self._waiting = self._kept.queued()
+                self._read_log(claim, first=first)
+                first = False
+                self._send_due(claim)
+                self._said = ""
+                self._stopped.wait(_LOOK)
+        finally:
+            claim.release()
+
+    def _renew(self, claim: Claim) -> None:
+        """See to it that enough time is left for one try; raises if the lock is lost."""
+        if boottime() >= claim.deadline - int(_RENEW * SECOND):
+            claim.beat()
+
+    # From the log to deliveries
+
+    def _read_log(self, claim: Claim, *, first: bool) -> None:
+        """Add what has happened since the cursor, while there is room.
+
+        The first time also without room: a sender that was killed may have added deliveries
+        without the cursor after them, and none of these may be sent before it.
+        """
+        log = self._board.log
+        while (first or len(self._waiting) < WAITING) and not self._stopped.is_set():
+            first, known = False, {one.id for one in self._waiting}
+            cursor = cursor_of(self._state.cursor)
+            missed = log.missed(cursor)
+            events, after = log.since(cursor, _AT_ONCE)
+            text = cursor_text(after)
+            if text == self._state.cursor:
+                return
+            for event in events:
+                if self._hook.wants(event):
+                    ident, body = self._delivery(event)
+                    if ident not in known:
+                        self._renew(claim)
+                        self._order += 1
+                        self._kept.add(ident, self._order, body)
+            self._renew(claim)
+            if missed:
+                self._complain(f"hook {self._hook.name}: events were removed from the log unread")
+            self._keep(self._state._replace(cursor=text, missed=self._state.missed + bool(missed)))
+            self._waiting = self._kept.queued()
+            if not events:
+                return
+
+    def _delivery(self, event: Event) -> tuple[str, bytes]:
+        """The id and the body for an event, the same whenever it is read."""
+        fields = plain(event)
+        text = json.dumps([self._hook.name, fields], sort_keys=True).encode()
+        ident = f"{int(event.at * 1000):014d}-{sha256(text).hexdigest()[:16]}"
+        body = {
+            "v": 1,
+            "hook": self._hook.name,
+            "delivery": ident,
+            "board": self._board.location.label,
+            "event": fields,
+        }
+        return ident, json.dumps(body).encode()
+
+    def _keep(self, state: HookState) -> None:
+        self._kept.keep(state)
+        self._state = state
+
+    # From deliveries to the receiver
+
+    def _send_due(self, claim: Claim) -> None:
+        """Send what is due, one after another, for about a second."""
+        until = time.monotonic() + 1.0
+        longest = max(self._hook.retry, default=0.0)
+        for one in self._waiting:
+            self._breaker.over(boottime())
+            if self._stopped.is_set() or time.monotonic() >= until or not self._breaker.allows():
+                break
+            wait = (one.due or 0) - time.time()
+            if 0 < wait <= longest + 1:  # a longer one means that the clock was set back
+                continue
+            self._renew(claim)
+            taken = self._kept.take(one, claim.task.fence)
+            if taken is not None:
+                self._try(taken)
+
+    def _try(self, one: Delivery) -> None:
+        """Send it once, and mark how that ended."""
+        body = self._kept.body(one)
+        self._breaker.began(one.id)
+        try:
+            if body is None:
+                raise NotDelivered("its file cannot be read")
+            deliver(self._hook.address, one.id, body, self._secret, self._networks)
+        except NotDelivered as error:
+            self._failed(one, str(error))
+            self._breaker.ended(one.id, "failed", boottime())
+        else:
+            self._kept.sent(one)
+            self._breaker.ended(one.id, "done", boottime())
+
+    def _failed(self, one: Delivery, reason: str) -> None:
+        if one.tries <= len(self._hook.retry):
+            due = int(time.time() + self._hook.retry[one.tries - 1]) + 1
+            self._kept.retry(one, due, reason)
+            return
+        dropped = self._kept.give_up(one, reason)
+        if dropped:
+            self._keep(self._state._replace(dropped=self._state.dropped + dropped))

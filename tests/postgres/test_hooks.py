@@ -1,0 +1,72 @@
+"""Hooks of a board in a database: settings and lock are there, the deliveries in a folder."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from dibs.model.hooks import Hook
+from dibs.model.settings import Settings
+from dibs.serve.deliveries import Deliveries, HookPlace
+from tests.patience import PATIENCE
+from tests.postgres.boards import new_site
+from tests.postgres.cluster import Server
+from tests.serve.hook_receiver import SECRET, receiving
+from tests.serve.http_client import until
+
+ENV = os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "DIBS_HOOK_CI": SECRET}
+
+
+def serve(where: str, folder: Path, *words: str) -> subprocess.Popen[str]:
+    line = [sys.executable, "-m", "dibs", "-d", where, "serve", "--listen", "127.0.0.1:0"]
+    options = ["--tokens", str(folder / "tokens"), "--hook-network", "127.0.0.1", *words]
+    return subprocess.Popen(
+        [*line, *options], env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def end(process: subprocess.Popen[str]) -> str:
+    process.terminate()
+    return process.communicate(timeout=PATIENCE)[1]
+
+
+def test_events_of_a_database_are_sent_also_those_while_no_server_was_there(
+    shared_server: Server, tmp_path: Path
+) -> None:
+    with receiving() as receiver:
+        hook = Hook("ci", receiver.url, ("add",), retry=(0.0,))
+        site = new_site(shared_server, Settings(hooks=(hook,)))
+        board, kept = site.board, Deliveries(HookPlace(str(tmp_path / "hooks")), "ci")
+        first = serve(site.where, tmp_path, "--hooks", str(tmp_path / "hooks"))
+        until(lambda: kept.state().cursor)
+        board.add("a")
+        until(lambda: receiver.ids == ["a"])
+        assert board.find("hook~ci")[0].state == "held"
+        end(first)
+        board.add("b")
+        receiver.answer = lambda received: 500 if receiver.ids.count("b") < 3 else 204
+        second = serve(site.where, tmp_path, "--hooks", str(tmp_path / "hooks"))
+        until(lambda: kept.failed_count())
+        line = [sys.executable, "-m", "dibs", "-d", site.where, "deliveries"]
+        folder = ["--hooks", str(tmp_path / "hooks")]
+        done = subprocess.run(
+            [*line, "send", "--all", *folder], env=ENV, capture_output=True, timeout=PATIENCE
+        )
+        assert done.returncode == 0
+        until(lambda: receiver.ids == ["a", "b", "b", "b"])
+        until(lambda: not kept.queued())
+        end(second)
+
+
+def test_without_a_folder_for_the_deliveries_the_server_does_not_start(
+    shared_server: Server, tmp_path: Path
+) -> None:
+    hook = Hook("ci", "https://ci.example.com", ("add",))
+    site = new_site(shared_server, Settings(hooks=(hook,)))
+    process = serve(site.where, tmp_path)
+    said = process.communicate(timeout=PATIENCE)[1]
+    assert process.returncode == 2
+    assert "give one with --hooks DIR" in said
+    assert len(said.splitlines()) == 1
