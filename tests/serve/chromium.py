@@ -8,7 +8,7 @@ import json
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -129,7 +129,7 @@ class Page:
 
 
 @asynccontextmanager
-async def browser(*more: str) -> AsyncIterator[Callable[[], Any]]:
+async def browser(*more: str) -> AsyncIterator[Callable[[], Awaitable[Page]]]:
     """A browser, perhaps with more flags; what it gives opens a tab."""
     assert PROGRAM is not None
     with tempfile.TemporaryDirectory(prefix="dibs-chromium-", ignore_cleanup_errors=True) as home:

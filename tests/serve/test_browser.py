@@ -283,11 +283,8 @@ def test_what_a_role_may_not_do_the_server_refuses_also_after_unlock(
         await terminal.shows("LOCKED")
         await terminal.press(*"unlock", "\r")
         await terminal.until(lambda: "READ-ONLY" not in terminal.drawn.text)
-        await asyncio.sleep(1)  # the row may just have moved; then the key is refused
-        await terminal.press("X")
-        await terminal.shows("exited")
-        await terminal.press("y")
-        await terminal.shows("none released", "role operator")
+        await terminal.insist("X", "Force-release", "exited")
+        await terminal.insist("y", "none released", "role operator")
 
     visit(server, steps)
     assert [task.name for task in board.find("paint-8")] == [name]
@@ -403,6 +400,28 @@ def test_logging_out_ends_the_dashboards_of_this_login_only(
                 await visitor.terminal()
             await others.press("?")
             await others.shows("every key")
+
+    visit(server, steps)
+
+
+def test_a_dashboard_that_waits_for_room_is_not_opened_after_a_logout(
+    serving: Callable[..., ServerProcess],
+) -> None:
+    server = serving("--dashboards", "1")
+    token = add_token(server.board, "olga", "operator")
+
+    async def steps(visitor: Visitor) -> None:
+        await visitor.log_in(token)
+        jar = aiohttp.CookieJar(unsafe=True)
+        async with aiohttp.ClientSession(cookie_jar=jar) as session:
+            other = Visitor(session, server)
+            await other.log_in(token)
+            first = await other.terminal()
+            await first.shows("paint-7")
+            waits = await visitor.terminal()
+            await visitor.post("/logout")
+            await first.press("q")
+            assert await waits.ended() == "You have logged out."
 
     visit(server, steps)
 

@@ -87,6 +87,16 @@ class WebTerminal:
             await asyncio.sleep(A_FINGER)
             await self.send(["stdin", key])
 
+    async def insist(self, key: str, *words: str) -> None:
+        """Press a key until it shows these: one that follows a change too closely does nothing."""
+        for _ in range(round(PATIENCE)):
+            await self.press(key)
+            for _ in range(20):
+                if all(word in self.drawn.text for word in words):
+                    return
+                await asyncio.sleep(0.05)
+        raise AssertionError(f"{key} does not lead to {words}, {self.why!r}:\n{self.drawn.text}")
+
     async def until(self, test: Callable[[], bool]) -> None:
         """Wait until something is true of what is drawn."""
         try:

@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable, Container
 from contextlib import suppress
+from functools import cache
 from hashlib import sha256
 from html import escape
 from importlib.util import find_spec
@@ -260,29 +261,40 @@ class Browser:
         login = self._login_of(request)
         if login is None:
             raise Refusal("unauthorized", "log in first")
-        who = await self._find(login.who.hash)
-        if who is None:
-            raise Refusal("unauthorized", "the token was revoked")
-        size = dict(parse_qsl(request.query_string))
-        columns, rows = _number(size.get("width"), 80), _number(size.get("height"), 24)
-        socket = web.WebSocketResponse(heartbeat=_ALIVE, timeout=1.0, max_msg_size=_INPUT_BYTES)
-        socket.headers.update(headers_of(request_id))
-        await socket.prepare(request)
+        sitting = Sitting(login)
+        self._sittings.add(sitting)  # before anything is waited for: a logout must find it
+        try:
+            who = await self._find(login.who.hash)
+            if who is None:
+                raise Refusal("unauthorized", "the token was revoked")
+            socket = web.WebSocketResponse(heartbeat=_ALIVE, timeout=1.0, max_msg_size=_INPUT_BYTES)
+            socket.headers.update(headers_of(request_id))
+            await socket.prepare(request)
+            await self._seat(sitting, who, socket, dict(parse_qsl(request.query_string)))
+            return socket
+        finally:
+            self._sittings.discard(sitting)
+
+    async def _seat(
+        self,
+        sitting: Sitting,
+        who: Principal,
+        socket: web.WebSocketResponse,
+        size: dict[str, str],
+    ) -> None:
+        """Run a dashboard for a page, if there is room."""
         try:
             async with asyncio.timeout(_SEAT):  # a page that is loaded again still ends
                 await self._seats.acquire()
         except TimeoutError:
             why = f"All {self.terms.most} dashboards are in use. Try again later."
             await socket.close(code=4503, message=why.encode())
-            return socket
-        sitting = Sitting(login)
-        self._sittings.add(sitting)
+            return
+        columns, rows = _number(size.get("width"), 80), _number(size.get("height"), 24)
         try:
             await self._sit(sitting, who, socket, columns, rows)
         finally:
-            self._sittings.discard(sitting)
             self._seats.release()
-        return socket
 
     async def _sit(
         self,
@@ -293,8 +305,9 @@ class Browser:
         rows: int,
     ) -> None:
         """Run a dashboard for a page."""
-        folder = _new_folder(who)
+        folder = ""
         try:
+            folder = _new_folder(who)
             argv, env = _command(self._url, sitting.login, folder)
             program = await TerminalProgram.start(argv, env, folder, columns, rows)
             try:
@@ -311,7 +324,8 @@ class Browser:
             self._log(f"no dashboard for {who.name}: {error}")
             await socket.close(code=4500, message=b"The dashboard could not be started.")
         finally:
-            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            if folder:
+                await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
 
 async def _first_of(*works: Awaitable[None]) -> int:
@@ -396,7 +410,12 @@ def _static_files() -> dict[str, StaticFile]:
 def _page(file: str, **words: str) -> str:
     """A page with these words, which may be anything."""
     given = {key: escape(word) for key, word in words.items()}
-    return Template(text(f"serve/page/{file}")).substitute(given)
+    return _template(file).substitute(given)
+
+
+@cache
+def _template(file: str) -> Template:
+    return Template(text(f"serve/page/{file}"))
 
 
 def _html(page: str, request_id: str, status: int = 200) -> web.Response:
