@@ -87,7 +87,7 @@ SCENES = {
     "dibs undo --all report-7.f0p9.available report-7.available": Scene(
         "dibs add report-7; dibs prioritize report-7.available 9"
     ),
-    "dibs reap --every 30s": Scene(STALE, until="dibs ls state=available | grep report-7"),
+    "dibs reap --every 30s": Scene(STALE, until="grep report-7 out"),
     'dibs reap report-7.f3.web-3-0A1B2C3D4E --reason "host is down"': Scene(STALE),
     "dibs -d /mnt/tasks check --probe --peer /srv/tasks": Scene("ln -s srv mnt"),
     "dibs copy /srv/tasks 'postgresql://db.example/tasks'": Scene(

@@ -29,10 +29,13 @@ CONTRACT = (
     *("test_pauses.py", "test_slots.py", "test_storm.py", "test_undoing.py", "test_watch.py"),
 )
 ONLY_LINUX = (
+    "remote",
+    "postgres",
     "test_a_process_of_this_host_is_dead_once_it_has_exited",
     "test_the_evidence_names_the_other_time_namespace_of_a_process",
 )
-"""Tests that need a time namespace, or `waitid` and how long ago a process started."""
+"""Engines whose server is on Linux, and tests that need a time namespace, or `waitid` and how long
+ago a process started."""
 
 
 def on_macos(*command: object, **env: str) -> subprocess.CompletedProcess[str]:
