@@ -933,7 +933,7 @@ class Engine(Protocol):
         """Make roles for readers, workers and operators; `BadName` where there are none."""
 
     def identity(self, where: str) -> str:
-        """What tells two boards apart, however they are named; empty if there is no board."""
+        """What is different for two boards, however they are named; empty if there is no board."""
 
     def reader(self, where: str) -> BoardReader:
         """Reads the complete board at that place, to copy it."""

@@ -144,7 +144,7 @@ class Browser:
     def begin(self, url: str, port: int) -> None:
         """The server listens; its dashboards reach it at `url`."""
         self._url = url
-        self._cookie = f"dibs-{port}"  # a browser does not tell the servers of a host apart
+        self._cookie = f"dibs-{port}"  # browsers share cookies between ports
 
     def find(
         self, method: str, path: str

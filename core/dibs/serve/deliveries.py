@@ -6,7 +6,7 @@
     why/<id>                              commentary: why the last try failed
     state                                 how far the log was read, and what was lost
 
-`<id>` begins with the event's time; `<order>` tells events of one millisecond apart.
+`<id>` begins with the event's time; `<order>` separates events of one millisecond.
 
 A file has the body that is sent, so each try sends the same. Only the holder of the lock sends.
 A holder that was stopped and comes back finds its names gone, because the next holder has put

@@ -486,7 +486,7 @@ class BoardHttp:
 
 
 def _look_at_lock(service: Service, found: Any) -> None:
-    """Tell those who follow locks what a request of `/v1` has done to one."""
+    """Show those who follow locks what a request of `/v1` has done to one."""
     answer = found.answer if isinstance(found, Made) else found
     task = answer.get("task") if isinstance(answer, dict) else None
     if isinstance(task, dict) and task["kind"] == "lock":

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Answer = dict[str, Any]
 DEFAULT_TTL, TTL_MOST, DELAY_MOST = 60, 3600, 30
 _POLL = 5.0
-"""The longest time after which who waits for a lock is told to ask again, in seconds."""
+"""The longest time after which a waiter for a lock must ask again, in seconds."""
 _RENEWED = 0.25
 """A lease that ends so many seconds later than was known has been renewed by someone else."""
 _ENDED = 10_000
@@ -141,10 +141,10 @@ class LockDesk:
     def renew(
         self, who: Principal, agent: str | None, name: str, lease_id: str, ttl: int | None
     ) -> Answer:
-        """Count the lease anew; without a ttl it keeps its own."""
+        """Count the lease again; without a ttl it keeps its own."""
         lease = self._own(who, agent, name, lease_id)
         self._beat(lease, lease.ttl if ttl is None else ttl, changed=ttl is not None)
-        self.tell("renewed", lease)
+        self.report("renewed", lease)
         return {
             "lease_id": lease.id,
             "fencing_token": lease.task.fence,
@@ -195,7 +195,7 @@ class LockDesk:
             del self._ended[next(iter(self._ended))]
         if not lease.expired:
             lease.expired = True
-            self.tell(verb, lease)
+            self.report(verb, lease)
 
     def take_back(self, ident: str, lease_id: str) -> None:
         """Release a new lease whose answer no one could read, unless it was asked for again."""
@@ -259,7 +259,7 @@ class LockDesk:
                 if holder is not None:
                     self._see(holder, entry.age or 0.0, quietly=True)
 
-    def tell(self, verb: str, lease: HeldLock) -> None:
+    def report(self, verb: str, lease: HeldLock) -> None:
         """Report an event, if anyone listens."""
         if not self._heard():
             return
@@ -304,7 +304,7 @@ class LockDesk:
                 return None
             lease.metadata = metadata
             lease.asked += 1
-            self.tell("renewed", lease)
+            self.report("renewed", lease)
             return _acquired(lease)
         wait = min(held.retry if left <= 0 else left, _POLL)
         return {
@@ -420,7 +420,7 @@ class LockDesk:
             self.end(known, "expired" if known.left <= 0 else "released")
         self.leases[lease.task.id] = lease
         heappush(self._ends, (lease.until, lease.task.id))
-        self.tell("acquired", lease)
+        self.report("acquired", lease)
 
     def _see(self, holder: Holder, age: float, *, quietly: bool = False) -> None:
         """A holder that the board shows."""
@@ -436,7 +436,7 @@ class LockDesk:
                 known.claim, known.metadata = None, holder.metadata
                 known.count_from(time.monotonic() - age, holder.ttl - terms.delay)
                 heappush(self._ends, (known.until, task.id))
-                self.tell("renewed", known)
+                self.report("renewed", known)
             return
         name = task.id if LONG not in task.id else terms.name or task.id
         lease = HeldLock(task, name, holder.owner, holder.metadata, terms)
@@ -464,7 +464,7 @@ class LockDesk:
             if lease.terms.delay and found.remaining > 0:
                 if not lease.expired:
                     lease.expired = True
-                    self.tell("expired", lease)
+                    self.report("expired", lease)
                 again = time.monotonic() + found.remaining + 0.01
             else:
                 if lease.octo or lease.terms != LeaseTerms():
