@@ -261,7 +261,7 @@ def some(text: str) -> str:
 
 
 OPTIONS: dict[str, Add] = {
-    "id": lambda p: p.add_argument("id", metavar="ID", help=f"id of a task or lock, {_DASH}"),
+    "id": lambda p: p.add_argument("id", metavar="ID", help=f"id or exact name, {_DASH}"),
     "id?": lambda p: p.add_argument(
         "id", metavar="ID", nargs="?", help=f"id of a task, {_DASH} (default: the next task)"
     ),
@@ -286,7 +286,7 @@ OPTIONS: dict[str, Add] = {
         help="where to: a directory or database that has no board; it needs no `init`",
     ),
     "of?": lambda p: p.add_argument(
-        "id", metavar="ID", nargs="?", help=f"id of a task or lock, {_DASH} (default: all)"
+        "id", metavar="ID", nargs="?", help=f"id or exact name, {_DASH} (default: all)"
     ),
     "ids": lambda p: p.add_argument(
         "id", metavar="ID", nargs="+", help=f"ids of the new tasks, {_DASH}"
