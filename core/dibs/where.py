@@ -77,8 +77,8 @@ def find(environ: Mapping[str, str] = os.environ) -> FoundBoard:
         _refuse_unmounted(start)
     if found is None:
         raise NoBoard(
-            f"no board was found: {start} is none, and nothing above it is or names one: "
-            f"{_help(start)}"
+            f"no board was found: neither {start} nor a directory above it is a board or "
+            f"names one: {_help(start)}"
         )
     if found.file:
         _require_board(found)

@@ -236,6 +236,11 @@ def test_a_setting_that_is_there_twice_is_named_with_both_lines(
         dibs.open(place.path)
 
 
+def test_a_board_that_cannot_be_made_is_reported_with_what_to_do() -> None:
+    with pytest.raises(dibs.BoardMissing, match=r"cannot be made: .*: make it with the rights"):
+        dibs.open("/proc/board", create=True)
+
+
 def test_a_board_that_is_removed_meanwhile_is_reported(place: Place) -> None:
     place.path.rename(place.path.with_name("elsewhere"))
     acts: list[Callable[[], object]] = [
