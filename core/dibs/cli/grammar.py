@@ -357,7 +357,7 @@ OPTIONS: dict[str, Add] = {
     "all": lambda p: p.add_argument(
         "--all",
         action="store_true",
-        help="undo the whole act that this rename belongs to",
+        help="undo the complete act that this rename belongs to",
     ),
     "waiting": lambda p: p.add_argument("name", metavar="NAME", help="exact name of the task"),
     "asked": lambda p: p.add_argument("name", metavar="NAME", help="exact name of the task"),
@@ -684,7 +684,7 @@ OPTIONS: dict[str, Add] = {
     "proxied": lambda p: p.add_argument(
         "--behind-proxy",
         action="store_true",
-        help="a proxy in front has TLS, so this address may go without",
+        help="a proxy in front has TLS, so this address needs none",
     ),
     "clients": lambda p: p.add_argument(
         "--clients",
