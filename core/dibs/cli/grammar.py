@@ -843,7 +843,8 @@ def common(parser: argparse.ArgumentParser) -> None:
     hidden: Any = argparse.SUPPRESS
     parser.add_argument(
         *PLACE, dest="board", metavar="BOARD", default=hidden,
-        help="the board (default: $DIBS_BOARD, else found: `dibs where` says which, and why)",
+        help="the board: a directory, postgresql://… or http://… "
+        "(default: $DIBS_BOARD, else found: `dibs where` says which, and why)",
     )  # fmt: skip
     parser.add_argument(
         "--json", action="store_true", default=hidden, help="print one JSON object per line"
