@@ -48,6 +48,8 @@ class Body(Horizontal):
         self.shown: tuple[str, ...] = ()
         """The panels on the screen."""
         self.paused = False
+        self.filtered = False
+        """Whether a filter is in force."""
         self.tables = {panel: TaskTable(panel, model, still=still) for panel in PANELS}
         self.lists: dict[str, ListView[Any]] = {
             "problems": Problems(model, config, source),
@@ -295,6 +297,7 @@ class Body(Horizontal):
 
     def set_test(self, test: Test | None, terms: str) -> None:
         """Set the filter; `terms` is its text."""
+        self.filtered = test is not None
         self._age_refresh.filtered(terms)
         for table in self.tables.values():
             table.test = test
