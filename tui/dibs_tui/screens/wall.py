@@ -89,8 +89,7 @@ class WallScreen(Screen[None]):
     def tick(self) -> None:
         """Show the board as it is now."""
         source = self._dashboard.source
-        if source.health.fresh:
-            self._check.ask(source.open_board)
+        self._check.ask(source.open_board, source.health)
         columns, rows = self.size
         picture, inks = self._picture(columns), inks_of(self.app)
         key = (picture._replace(clock=""), columns, rows, self.app.theme)

@@ -51,8 +51,9 @@ class Body(Horizontal):
         self.filtered = False
         """Whether a filter is in force."""
         self.tables = {panel: TaskTable(panel, model, still=still) for panel in PANELS}
+        self.problems = Problems(model, config, source)
         self.lists: dict[str, ListView[Any]] = {
-            "problems": Problems(model, config, source),
+            "problems": self.problems,
             "owners": Owners(model, still=still),
             "feed": Feed(model, still=still),
         }
