@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from dibs_tui.model.owners import is_work
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -47,13 +49,9 @@ class Tally:
             return
         model = self._model
         waiting = {waiter.owner for waiter in model.waiters}
-        held = {holder.owner for holder in model.holders.values()}
-        stale = model.stale
-        working = (
-            held
-            if not stale
-            else {holder.owner for name, holder in model.holders.items() if name not in stale}
-        )
+        holders = {name: holder for name, holder in model.holders.items() if is_work(holder.task)}
+        held = {holder.owner for holder in holders.values()}
+        working = {holder.owner for name, holder in holders.items() if name not in model.stale}
         self.owners, self.workers = len(held | waiting), len(working | waiting)
         self.problems = self._count_problems()
         end = time.monotonic()
