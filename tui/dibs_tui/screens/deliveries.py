@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from dibs import Board
-from dibs.serve.deliveries import Deliveries, Failed, hooks_in, place_of
+from dibs.serve.deliveries import Failed
+from dibs.serve.delivery_access import SEND, HookSummary, access
 from dibs_tui.acting.brief import Brief, lines_of
 from dibs_tui.acting.operator import Operator
 from dibs_tui.acting.plan import line
@@ -16,8 +17,6 @@ from dibs_tui.text.safe import clean, fit
 
 _ABOUT = 28
 """The cells of the event, so that the reasons are one column."""
-_NOTED = "hook"
-"""The verb of the log's line about deliveries that were sent again."""
 
 
 class DeliveriesScreen(Ask):
@@ -32,10 +31,9 @@ class DeliveriesScreen(Ask):
 
     def found(self, board: Board) -> Brief:
         """The failed deliveries of all hooks."""
-        place = place_of(board.location, None)
-        kept = [Deliveries(place, name) for name in hooks_in(place)]
-        self._failed = [each for one in kept for each in one.failed()]
-        facts = [text for one in kept if (text := _counts(one))]
+        kept = access(board)
+        self._failed = kept.failed()
+        facts = [text for one in kept.hooks() if (text := _counts(one))]
         rows = tuple(row(text, "muted") for text in facts)
         if not self._failed:
             return Brief("NONE", "muted", "no delivery has failed", rows)
@@ -47,23 +45,18 @@ class DeliveriesScreen(Ask):
 
     def done(self, board: Board) -> Brief:
         """Send again what was listed; what failed since then waits for another look."""
-        place = place_of(board.location, None)
-        sent = [each for each in self._failed if Deliveries(place, each.hook).send_again(each.id)]
-        for hook in sorted({each.hook for each in sent}):
-            count = sum(each.hook == hook for each in sent)
-            board.log.note(_NOTED, f"{hook}: {count} failed deliveries queued", self.operator.by)
+        sent = access(board).act(SEND, (each.id for each in self._failed), self.operator.by)
         gone = len(self._failed) - len(sent)
         more = f" {counted(gone, 'other')} had been sent again or removed." if gone else ""
         return done(f"{counted(len(sent), 'event')} queued.{more}")
 
 
-def _counts(one: Deliveries) -> str:
+def _counts(one: HookSummary) -> str:
     """What else an operator must know of a hook; empty if there is nothing."""
-    state, waiting = one.state(), len(one.queued())
-    parts = [f"{waiting:,} waiting"] if waiting else []
-    parts += [f"{state.dropped:,} dropped"] if state.dropped else []
-    parts += [f"log not read in time: {state.missed:,} times"] if state.missed else []
-    return f"{one.hook}: {', '.join(parts)}" if parts else ""
+    parts = [f"{one.waiting:,} waiting"] if one.waiting else []
+    losses = one._replace(failed=0).losses
+    parts += [losses] if losses else []
+    return f"{clean(one.hook, 32)}: {', '.join(parts)}" if parts else ""
 
 
 def _listed(failed: list[Failed]) -> tuple[Row, ...]:

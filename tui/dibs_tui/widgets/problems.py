@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import islice
 from threading import Thread
 from typing import ClassVar, Literal, NamedTuple
@@ -11,7 +12,7 @@ from typing import ClassVar, Literal, NamedTuple
 from dibs import Board, Capability, DibsError, Finding, ReadOnly, StorageError, Task
 from dibs.model.filters import Test
 from dibs.model.health import Health
-from dibs.serve import deliveries
+from dibs.serve import delivery_access
 from dibs_tui.model.board import BoardModel
 from dibs_tui.model.cards import trouble_of
 from dibs_tui.model.causes import MOMENT
@@ -88,9 +89,17 @@ class FileCheck:
         start, soon = time.monotonic(), False
         try:
             board = open_board()
-            checks = Capability.CHECK in board.capabilities
-            hooks = deliveries.findings(board.location)
-            self.findings, self.trouble = (*(board.check() if checks else ()), *hooks), ""
+            looks: list[Callable[[], list[Finding]]] = [partial(delivery_access.findings, board)]
+            if Capability.CHECK in board.capabilities:
+                looks.append(board.check)
+            found: list[Finding] = []
+            denied = ""
+            for look in looks:
+                try:
+                    found += look()
+                except ReadOnly as error:  # a reader may know the hooks, and not check the files
+                    denied = str(error)
+            self.findings, self.trouble = tuple(found), denied
         except DibsError as error:
             self.trouble = str(error)
             soon = isinstance(error, StorageError) and not isinstance(error, ReadOnly)
