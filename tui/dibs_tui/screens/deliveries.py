@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import ClassVar
 
 from dibs import Board
@@ -13,10 +14,11 @@ from dibs_tui.acting.plan import line
 from dibs_tui.model.rows import Row, row
 from dibs_tui.screens.ask import Ask, done
 from dibs_tui.text.ages import clock, counted
-from dibs_tui.text.safe import clean, fit
+from dibs_tui.text.safe import clean, fit, width
 
-_ABOUT = 28
-"""The cells of the event, so that the reasons are one column."""
+_WHEN, _ABOUT, _REASON = 8, 28, 20
+"""The cells of the time, of the event, and of the reason at least."""
+_DAY = 20 * 3600
 
 
 class DeliveriesScreen(Ask):
@@ -41,7 +43,8 @@ class DeliveriesScreen(Ask):
         self.line = line(words, *(each.id for each in self._failed))
         fact = f"{counted(len(self._failed), 'event')} could not be sent"
         then = "Each is sent again, with all its tries, by the server of the board."
-        return Brief("FAILED", "late", fact, rows, _listed(self._failed), lines_of(then))
+        listed = _listed(self._failed, self.cells)
+        return Brief("FAILED", "late", fact, rows, listed, lines_of(then))
 
     def done(self, board: Board) -> Brief:
         """Send again what was listed; what failed since then waits for another look."""
@@ -59,13 +62,25 @@ def _counts(one: HookSummary) -> str:
     return f"{clean(one.hook, 32)}: {', '.join(parts)}" if parts else ""
 
 
-def _listed(failed: list[Failed]) -> tuple[Row, ...]:
-    """A line for each delivery."""
+def _listed(failed: list[Failed], cells: int) -> tuple[Row, ...]:
+    """A line for each delivery, in columns."""
+    names = [clean(each.hook, 32) for each in failed]
+    hook = min(max(map(width, names)), cells // 4)
+    room = cells - _WHEN - hook - _ABOUT - 6
+    about, reason = (_ABOUT, room) if room >= _REASON else (_ABOUT - _REASON + room, _REASON)
     found = []
-    for each in failed:
-        about = fit(clean(f"{each.verb} {each.task}", 400), _ABOUT, cut="middle")
-        reason = f"  {clean(each.reason, 200)}"
-        when = (f"{clock(each.at)}  ", "muted")
-        hook = (f"{clean(each.hook, 32)}  ", "text")
-        found.append((when, hook, (about, "text"), (reason, "muted")))
+    for each, name in zip(failed, names, strict=True):
+        what = fit(clean(f"{each.verb} {each.task}", 400), max(4, about), cut="middle")
+        found.append(
+            (
+                (f"{fit(_when(each.at), _WHEN)}  ", "muted"),
+                (f"{fit(name, hook)}  {what}  ", "text"),
+                (fit(clean(each.reason, 400), reason).rstrip(), "muted"),
+            )
+        )
     return tuple(found)
+
+
+def _when(at: float) -> str:
+    """The time of an event of today, the day of an earlier one."""
+    return clock(at) if time.time() - at < _DAY else time.strftime("%d %b", time.localtime(at))
