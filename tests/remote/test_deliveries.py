@@ -132,3 +132,18 @@ def test_a_readers_dashboard_shows_it_although_it_may_not_check_the_files(
         await until(pilot, lambda: "1 failed; the last: HTTP 500" in text_of(app))
 
     drive(served.url, steps)
+
+
+def test_a_readers_board_without_problems_is_clear_and_says_what_was_not_checked(
+    served: ServerProcess, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    without_waiting(monkeypatch, tmp_path)
+    monkeypatch.setenv("DIBS_TOKEN", add_token(served.board, "rita", "reader"))
+    dibs.open(served.board).add("a")
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await pilot.press("8")
+        await until(pilot, lambda: "files are not checked: http" in text_of(app))
+        assert "✓ all clear" in text_of(app)
+
+    drive(served.url, steps)

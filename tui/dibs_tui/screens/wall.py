@@ -162,7 +162,7 @@ class WallScreen(Screen[None]):
         return self._hour
 
     def _clear_words(self) -> str:
-        if not self._model.complete:
+        if not self._model.complete or self._check.trouble:
             return ""
         longest = short(self._dashboard.config.waiting_too_long)
         return f"no stale claim, no question, nothing late or waiting longer than {longest}"

@@ -72,6 +72,8 @@ class FileCheck:
         self.findings: tuple[Finding, ...] = ()
         self.trouble = ""
         """Why the last check failed; not cleaned."""
+        self.denied = ""
+        """Why this user may not check the files; not cleaned."""
         self.done = False
         self.thread: Thread | None = None
         self._due = 0.0
@@ -99,10 +101,12 @@ class FileCheck:
                     found += look()
                 except ReadOnly as error:  # a reader may know the hooks, and not check the files
                     denied = str(error)
-            self.findings, self.trouble = tuple(found), denied
+            self.findings, self.trouble, self.denied = tuple(found), "", denied
+        except ReadOnly as error:
+            self.trouble, self.denied = "", str(error)
         except DibsError as error:
             self.trouble = str(error)
-            soon = isinstance(error, StorageError) and not isinstance(error, ReadOnly)
+            soon = isinstance(error, StorageError)
         self.done = True
         took = time.monotonic() - start
         # A board that was away a moment ago may well be back.
@@ -331,6 +335,8 @@ class Problems(ListView[ProblemLine | MembersHead | Member]):
         if self.check.trouble:
             why = clean(self.check.trouble, 200)
             head, files = f"no problem found, but the files could not be checked:\n{why}", ""
+        elif self.check.denied:
+            files = f"\nfiles are not checked: {clean(self.check.denied, 200)}"
         elif not self.check.done:
             head, files = "no problem found; the files are being checked", ""
         return (
