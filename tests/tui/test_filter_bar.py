@@ -336,3 +336,28 @@ def test_the_footer_offers_to_unmark_once_no_filter_is_in_force(
         await until(pilot, lambda: "Esc unmark" in text_of(app))
 
     drive(path, steps)
+
+
+def test_a_task_that_no_row_shows_is_not_under_the_cursor_until_the_filter_is_cleared(
+    path: Path, board: dibs.Board
+) -> None:
+    fled(board)
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        screen = app.board_screen
+        assert screen is not None
+        await pilot.press("down", "down")
+        here = screen.body.cursor_task
+        assert here is not None
+        await pilot.press("slash")
+        await typed(pilot, "id=none-such")
+        await pilot.press("enter")
+        await until(pilot, lambda: "Esc clear filter" in text_of(app))
+        assert screen.body.cursor_task is None
+        assert here.id not in text_of(app)
+        await pilot.press("enter")
+        assert app.screen is screen, "nothing to open"
+        await pilot.press("escape")
+        await until(pilot, lambda: screen.body.cursor_task == here)
+
+    drive(path, steps, size=(80, 24))

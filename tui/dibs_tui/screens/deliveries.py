@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import ClassVar
 
-from dibs import Board
+from dibs import BadName, Board
 from dibs.serve.deliveries import Failed
 from dibs.serve.delivery_access import SEND, HookSummary, access
 from dibs_tui.acting.brief import Brief, lines_of
@@ -19,6 +19,10 @@ from dibs_tui.text.safe import clean, fit, width
 _WHEN, _ABOUT, _REASON = 8, 28, 20
 """The cells of the time, of the event, and of the reason at least."""
 _DAY = 20 * 3600
+_ELSEWHERE = (
+    "the deliveries of this board are in a folder of its server: open the board over HTTP, "
+    "or run `dibs deliveries --hooks DIR` there"
+)
 
 
 class DeliveriesScreen(Ask):
@@ -33,7 +37,10 @@ class DeliveriesScreen(Ask):
 
     def found(self, board: Board) -> Brief:
         """The failed deliveries of all hooks."""
-        kept = access(board)
+        try:
+            kept = access(board)
+        except BadName:
+            raise BadName(_ELSEWHERE) from None
         self._failed = kept.failed()
         facts = [text for one in kept.hooks() if (text := _counts(one))]
         rows = tuple(row(text, "muted") for text in facts)

@@ -57,7 +57,7 @@ class PauseScreen(Ask):
 
     def fields(self) -> ComposeResult:
         """The reason, the time and the hosts."""
-        yield field("reason", "pause-reason")
+        yield field("reason", "pause-reason", placeholder="why: workers and operators see it")
         yield field("time", "pause-time", placeholder="30m, or empty: until resumed")
         yield field("hosts", "pause-host", placeholder="web-*, or empty: all hosts")
 
