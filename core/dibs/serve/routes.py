@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dibs.serve.delivery_routes import DELIVERY_ROUTES
 from dibs.serve.lock_routes import LOCK_ROUTES
 from dibs.serve.operator_routes import OPERATOR_ROUTES
 from dibs.serve.route_table import OPEN, READ, RouteCall, route
@@ -61,4 +62,4 @@ GENERAL_ROUTES = (
         kind=READ,
     ),
 )
-ROUTES = (*GENERAL_ROUTES, *LOCK_ROUTES, *TASK_ROUTES, *OPERATOR_ROUTES)
+ROUTES = (*GENERAL_ROUTES, *LOCK_ROUTES, *TASK_ROUTES, *OPERATOR_ROUTES, *DELIVERY_ROUTES)

@@ -86,6 +86,9 @@ class BoardKeys:
             yield from self._key("mark", "mark", rank=3)
         if marked:
             yield from self._key("range", "range", rank=6)
+        if body.filtered:  # Esc clears it first
+            yield from self._key("back", "clear filter", rank=2)
+        elif marked:
             yield from self._key("back", "unmark", rank=2)
         yield from self._key("filter", "filter", rank=2)
         if body.table is not None:
