@@ -62,6 +62,10 @@ class RemoteSession:
         self._free: list[tuple[int, HttpConnection]] = []
         """Connections that no thread uses now, each with its process."""
         self._about: Found | None = None
+        self.away = False
+        """Whether the last call gave up: until the server answers again, each tries only once."""
+        self.unanswered: set[str] = set()
+        """The nonces of claims that may have been made, but whose answers were lost."""
 
     # What the board is
 
@@ -206,6 +210,7 @@ class RemoteSession:
                 sent = True
                 answer = self._asked(conn, method, path, head, body, self._silence(until, hurry))
                 if answer.status not in _GATEWAY or answer.body[:1] == b"{":
+                    self.away = False
                     return self._body(answer)
                 why = f"a proxy answered {answer.status}"
             except NoServer as error:
@@ -219,7 +224,8 @@ class RemoteSession:
                 if before is None:
                     raise
                 return before
-            if self.boottime() >= until:
+            if self.boottime() >= until or (self.away and not hurry):
+                self.away = True
                 raise self._given_up(why, what if sent else "")
             self.sleep(_PAUSE)
 
@@ -272,13 +278,15 @@ class RemoteSession:
         return found
 
     def _given_up(self, why: str, step: str) -> StorageError | Uncertain:
+        error = StorageError(f"{self.label}: {why}: start the server, or check the address")
+        error.again = True
         if not step:
-            return StorageError(f"{self.label}: {why}: start the server, or check the address")
+            return error
         doubt = Uncertain(
             f"{step}: {self.label} does not answer, so it is unknown whether it was done: {why}: "
             "try again"
         )
-        doubt.again = True
+        doubt.again, doubt.__cause__ = True, error
         return doubt
 
 

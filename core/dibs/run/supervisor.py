@@ -75,6 +75,7 @@ class Supervisor:
             stopped=lambda: bool(self._signal),
             report=lambda event, **facts: self._events.report(event, **facts),
         )
+        self._outage = self._intake.outage
         self._jobs: list[Job] = []
         self.interrupted = False
         """Whether ctrl+c ended the command."""
@@ -82,8 +83,6 @@ class Supervisor:
         self._signal = 0
         self._suspended = False
         self._lost = False
-        self._outage = False
-        """Whether it was reported that the board cannot be reached."""
 
     @property
     def signalled(self) -> bool:
@@ -121,7 +120,7 @@ class Supervisor:
     def _work(self, guard: Guard) -> int:
         while True:
             self._take()
-            if not self._jobs and not self._intake.more(busy=False):
+            if not self._jobs and self._intake.over():
                 self._pass_on()
                 if self._signal and not self._lost:
                     return 128 + self._signal
@@ -147,7 +146,6 @@ class Supervisor:
                 claim = self._intake.next(busy=bool(self._jobs))
                 if claim is None:
                     return
-                self._reached()
                 self._jobs.append(Job(claim, self._orders))
             except DibsError as error:
                 if not self._jobs:
@@ -204,7 +202,7 @@ class Supervisor:
             return
         self._jobs.remove(job)
         if job.outcome != "uncertain":
-            self._reached()
+            self._outage.note("")
         self._terminal.reclaim(restore=code != 0)
         self._count(code, lost=job.outcome in ("lost", "uncertain"))
         self.interrupted = job.interrupted
@@ -216,17 +214,10 @@ class Supervisor:
     def _note_outage(self) -> None:
         """Report the begin and the end of an outage, each once."""
         why = next((job.outage for job in self._jobs if job.outage), "")
-        if why and not self._outage:
-            self._outage = True
-            why = f"{why}: trying again until the lease is over"
-            self._events.report("unreachable", reason=why)
-        elif self._outage and self._jobs and not why:
-            self._reached()
-
-    def _reached(self) -> None:
-        if self._outage:
-            self._outage = False
-            self._events.report("reachable")
+        if why:
+            self._outage.note(f"{why}: trying again until the lease is over")
+        elif self._jobs and self._intake.away is None:
+            self._outage.note("")
 
     def _count(self, code: int, *, lost: bool) -> None:
         """Note the exit code: that of a lost claim wins, else the last that was not 0."""
