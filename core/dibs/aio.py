@@ -24,6 +24,7 @@ from dibs.host import boottime
 from dibs.model.errors import BadName, DibsError, Held, Lost, Paused, short
 from dibs.model.sample import SECOND
 from dibs.model.settings import check_wait
+from dibs.waiting import Outage, logged, unreachable
 from dibs.working import ClaimTerms, intake_of, keep, leave, log, nothing, report_breaker
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ class AsyncBoard:
         priority: int = 5,
         start_in: float = 0.0,
         start_at: float | None = None,
+        by: str = "",
     ) -> Task:
         """Add a task; `Exists` if the id is or was on the board.
 
@@ -115,7 +117,7 @@ class AsyncBoard:
         """
         return await self._calls.do(
             lambda: self._board.add(
-                ident, payload, priority=priority, start_in=start_in, start_at=start_at
+                ident, payload, priority=priority, start_in=start_in, start_at=start_at, by=by
             )
         )
 
@@ -501,7 +503,8 @@ class AsyncWorking:
         self._turn = turn
         self._presence = board.presence(owner) if turn is not None and wait > 0 else None
         self._retry = board.retry()
-        self._held: Held | Paused | None = None
+        self._held: DibsError | None = None
+        self._outage = Outage(logged)
         self._claim: AsyncClaim | None = None
 
     def __repr__(self) -> str:
@@ -554,13 +557,17 @@ class AsyncWorking:
             return None
         self._retry.begin()
         self._held = claim = None
+        why = ""
         try:
             claim = self._take()
-        except Held as error:
-            self._retry.held(error)
+        except (Held, Paused) as error:
+            if isinstance(error, Held):
+                self._retry.held(error)
             self._held = error
-        except Paused as error:
-            self._held = error
+        except DibsError as error:
+            self._held = unreachable(error)
+            why = str(self._held)
+        self._outage.note(why)
         if claim is not None:
             return keep(self._board, claim)
         self._retry.missed()

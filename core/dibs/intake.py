@@ -135,8 +135,8 @@ class Intake:
     def ended(self, name: str, outcome: str) -> bool:
         """A claim ended; whether the breaker opens, so that the worker waits."""
         self._idle = boottime()
-        if outcome not in ("done", "failed", "asked"):
-            self.hungry = False  # a lost task is not claimed again silently
+        if outcome in ("released", "stuck"):  # it would claim this task again, or beside its work
+            self.hungry = False
         return self._loop and self.breaker.ended(name, outcome, boottime())
 
     def show(self, *, busy: bool) -> None:

@@ -30,12 +30,12 @@ def test_no_token_is_said_with_where_to_put_it(served: ServerProcess) -> None:
 
 
 def test_a_wrong_and_a_revoked_token_are_refused(served: ServerProcess) -> None:
-    assert "wrong or was revoked" in said(served.url, DIBS_TOKEN="dibs_wrong")
+    assert "wrong or was revoked" in said(served.url, code=3, DIBS_TOKEN="dibs_wrong")
     token = add_token(served.board, "gone")
     board = dibs.open(served.url)
     assert said(served.url, "add", "x", code=0, DIBS_TOKEN=token) == "x.available"
     Tokens(str(served.board / FOLDER)).remove("gone")
-    assert "wrong or was revoked" in said(served.url, "claim", DIBS_TOKEN=token)
+    assert "wrong or was revoked" in said(served.url, "claim", code=3, DIBS_TOKEN=token)
     assert [task.state for task in board.find("x")] == ["available"]
 
 
@@ -64,8 +64,9 @@ def test_a_token_is_taken_from_a_file_that_only_its_user_can_read(
 def test_a_role_and_a_prefix_are_kept(served: ServerProcess) -> None:
     reader = add_token(served.board, "look", "reader")
     worker = add_token(served.board, "ci", "worker", "ci-")
-    assert "needs the role worker" in said(served.url, "add", "x", DIBS_TOKEN=reader)
-    assert "only for ids that begin with ci-" in said(served.url, "add", "x", DIBS_TOKEN=worker)
+    assert "needs the role worker" in said(served.url, "add", "x", code=3, DIBS_TOKEN=reader)
+    found = said(served.url, "add", "x", code=3, DIBS_TOKEN=worker)
+    assert "only for ids that begin with ci-" in found
     said(served.url, "add", "ci-1", code=0, DIBS_TOKEN=worker)
     claim = said(served.url, "claim", "--owner", "a", code=0, DIBS_TOKEN=worker)
     board = dibs.open(served.url)
@@ -73,8 +74,32 @@ def test_a_role_and_a_prefix_are_kept(served: ServerProcess) -> None:
     said(served.url, "add", "ci-2", code=0, DIBS_TOKEN=worker)
     other = said(served.url, "claim", code=0, DIBS_TOKEN=worker)
     assert board.attach(other).record.owner == f"ci/{board.host.name}"
-    assert "needs the role operator" in said(served.url, "park", claim, DIBS_TOKEN=worker)
+    assert "needs the role operator" in said(served.url, "park", claim, code=3, DIBS_TOKEN=worker)
     said(served.url, "done", claim, code=0, DIBS_TOKEN=worker)
+
+
+@pytest.mark.parametrize("verb", ["done", "beat", "fail", "release", "ask", "note"])
+def test_the_claim_of_another_token_is_not_allowed(served: ServerProcess, verb: str) -> None:
+    board = dibs.open(served.url)
+    board.add("x")
+    claim = board.claim()
+    assert claim is not None
+    other = add_token(served.board, "other")
+    words = {"ask": ["ask", claim.name, "why"], "note": ["note", "n"]}.get(verb, [verb, claim.name])
+    found = said(served.url, *words, code=3, DIBS_TOKEN=other, DIBS_CLAIM=claim.name)
+    assert "was not made with the token of other: ask its operator" in found
+    claim.verify()
+
+
+def test_a_claim_of_another_token_is_not_verified(served: ServerProcess) -> None:
+    board = dibs.open(served.url)
+    board.add("x")
+    claim = board.claim()
+    assert claim is not None
+    other = add_token(served.board, "other")
+    found = said(served.url, "verify", claim.name, code=5, DIBS_TOKEN=other)
+    assert f"{claim.name} is not yours: " in found
+    assert "was not made with the token of other" in found
 
 
 def test_the_token_is_in_no_message_and_in_no_command_line(served: ServerProcess) -> None:

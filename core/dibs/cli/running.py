@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 _TEXT = f"""\
 {grammar.RUN}: if CMD exits with 0 the task
-is done, else the attempt failed; if the claim is lost, CMD is stopped"""
+is done, else the attempt failed; if the claim is lost, CMD is stopped, and --loop goes on"""
 _EXITS = """\
-exit codes: that of CMD, 128 + N if signal N ended it; with --loop the last that was not 0. Else:
+exit codes: that of CMD, 128 + N if signal N ended it; with --loop the last that was not 0,
+but 5 if a claim was lost. Else:
   1  storage error
   2  usage error, no board found, or CMD cannot be started
   3  refused: the task cannot be claimed

@@ -17,6 +17,7 @@ from dibs.model.errors import (
     BoardMissing,
     NewerFormat,
     NotABoard,
+    NotAllowed,
     OlderFormat,
     ReadOnly,
     StorageError,
@@ -305,7 +306,7 @@ def refusal(error: ServerError, where: str) -> StorageError:
     """The error for what the server refused, with what to do."""
     text, state = f"{shown(where)}: {hidden(str(error), where)}", error.state
     if state == "42501":
-        return ReadOnly(f"{text}: connect as a role that may do this")
+        return NotAllowed(f"{text}: connect as a role that may do this")
     if state == _STANDBY:
         return ReadOnly(f"{text}: {_CHANGES}")
     if state in _MISSING:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from dibs.model import names
-from dibs.model.errors import Changed, DibsError, Lost, Stop, StorageError, Uncertain
+from dibs.model.errors import Changed, DibsError, Lost, NotAllowed, Stop, StorageError, Uncertain
 from dibs.model.lazy import LazyModule
 from dibs.model.records import Record
 from dibs.model.sample import SECOND
@@ -148,6 +148,8 @@ class RemoteClaim:
         self._require_time("its lease was not renewed in time; stop", "verify")
         try:
             self._post("verify")
+        except NotAllowed as error:
+            raise Lost(f"{self.name} is not yours: {error}", self.name) from error
         except StorageError as error:
             raise self._unknown(error) from error
 
@@ -287,7 +289,7 @@ def take(
         return None
     task, ttl = session.task(found), session.number(found, "ttl")
     if not task.live:
-        raise session.foreign("its answer has no claim")
+        raise session.foreign("its answer has no claim", found)
     given = found.get("record")
     record = _record(given if isinstance(given, dict) else {}, ttl, terms)
     deadline = start + int(MARGIN * ttl * SECOND)
