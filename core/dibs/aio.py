@@ -24,7 +24,8 @@ from dibs.host import boottime
 from dibs.model.errors import BadName, DibsError, Held, Lost, Paused, short
 from dibs.model.sample import SECOND
 from dibs.model.settings import check_wait
-from dibs.waiting import Outage, logged, unreachable
+from dibs.model.waiters import Outage, unreachable
+from dibs.waiting import logged
 from dibs.working import ClaimTerms, intake_of, keep, leave, log, nothing, report_breaker
 
 if TYPE_CHECKING:

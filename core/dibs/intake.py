@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dibs.host import boottime
 from dibs.model.errors import DibsError, Held, Paused
 from dibs.model.sample import SECOND
-from dibs.waiting import Outage, unreachable
+from dibs.model.waiters import Outage, unreachable
 
 if TYPE_CHECKING:
     from dibs.model.breaker import Breaker

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from dibs.model.errors import DibsError, Held, Paused
 from dibs.model.sample import SECOND
 from dibs.model.task import DONE, FAILED
-from dibs.model.waiters import IDLE, PAUSED
+from dibs.model.waiters import IDLE, PAUSED, Outage, unreachable
 
 if TYPE_CHECKING:
     from dibs.model.task import Task
@@ -33,34 +33,6 @@ class WaitClock(Protocol):
 
     @property
     def sleep(self) -> Callable[[float], object]: ...
-
-
-class Outage:
-    """Reports once that the board cannot be reached, and once that it can be reached again."""
-
-    def __init__(self, report: Callable[..., object]) -> None:
-        """`report` receives `unreachable` with its reason, and `reachable`."""
-        self._report = report
-        self.why = ""
-        """Why the board cannot be reached; empty if it can."""
-
-    def note(self, why: str) -> None:
-        """What the last attempt found: why it could not reach the board, or nothing."""
-        before, self.why = self.why, why
-        if why and not before:
-            self._report("unreachable", reason=why)
-        elif before and not why:
-            self._report("reachable")
-
-
-def unreachable(error: DibsError) -> DibsError:
-    """The error for a board that cannot be reached; others are raised.
-
-    Who waits for a claim has nothing to lose: a request whose answer was lost counts as not done.
-    """
-    if not error.again:
-        raise error
-    return error.__cause__ if isinstance(error.__cause__, DibsError) else error
 
 
 def logged(event: str, reason: str = "") -> None:

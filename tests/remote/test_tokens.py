@@ -6,12 +6,15 @@ import os
 import socket
 import subprocess
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
 
 import dibs
+from dibs.remote.engine import RemoteEngine
 from dibs.serve.tokens import FOLDER, Tokens
 from tests.contract.command import Command
+from tests.patience import PATIENCE
 from tests.serve.server_process import ServerProcess, add_token
 
 
@@ -100,6 +103,52 @@ def test_a_claim_of_another_token_is_not_verified(served: ServerProcess) -> None
     found = said(served.url, "verify", claim.name, code=5, DIBS_TOKEN=other)
     assert f"{claim.name} is not yours: " in found
     assert "was not made with the token of other" in found
+
+
+def test_the_claims_of_a_token_are_found_by_the_owner_that_it_gave(served: ServerProcess) -> None:
+    board = dibs.open(served.url)
+    worker = {"DIBS_TOKEN": add_token(served.board, "t"), "DIBS_SESSION": ""}
+    other = {"DIBS_TOKEN": add_token(served.board, "u")}
+    names = []
+    for number, token in enumerate((worker, worker, other)):
+        board.add(f"x{number}")
+        agent = "web-9" if number != 1 else "web-8"
+        names.append(said(served.url, "claim", "--owner", agent, code=0, **token))
+    mine = ("--mine", "--owner", "web-9")
+    assert names[0] in said(served.url, "ls", *mine, code=0, **worker)
+    for owner in ("web-9", "t/web-9"):
+        found = said(served.url, "prime", "--owner", owner, code=0, **worker)
+        assert f"Yours: {names[0]} " in found
+        assert names[1] not in found
+    listed = said(served.url, "ls", "owner=web-9", code=0, **worker)
+    assert [name in listed for name in names] == [True, False, True]
+    assert said(served.url, "release", *mine, code=0, **worker) == "x0.f1.available"
+    assert all(board.find(each)[0].live for each in ("x1", "x2"))
+    operator = said(served.url, "claim", "--owner", "web-9", code=0)
+    assert board.attach(operator).record.owner == "web-9"
+    assert operator in said(served.url, "ls", *mine, code=0)
+
+
+@pytest.mark.parametrize("role", ["reader", "worker", "operator"])
+def test_a_watch_says_that_a_token_does_no_operators_act(
+    served: ServerProcess, role: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DIBS_TOKEN", add_token(served.board, "look", role))
+    first: SimpleQueue[dibs.Health] = SimpleQueue()
+    watch = dibs.watch(served.url, lambda delta: first.put(watch.health))
+    health = first.get(timeout=PATIENCE)
+    assert health.writable is (role == "operator")
+    if role != "operator":
+        assert health.why_read_only == f"look is the token of a {role}: ask for that of an operator"
+    assert watch.stop(PATIENCE)
+
+
+def test_a_hint_names_no_command_that_works_only_where_the_board_is(served: ServerProcess) -> None:
+    missing = said(served.url, code=2, DIBS_TOKEN=None, DIBS_TOKEN_FILE=None)
+    assert "ask its operator" in missing
+    assert "token add" not in missing
+    with pytest.raises(dibs.BadName, match="on the server's machine"):
+        RemoteEngine().make_roles(served.url)
 
 
 def test_the_token_is_in_no_message_and_in_no_command_line(served: ServerProcess) -> None:

@@ -10,7 +10,7 @@ from dibs.cli.boards import board_of
 from dibs.model.errors import Changed, DibsError, Paused
 from dibs.model.pauses import Pause, clock_text, described, resume_command
 from dibs.model.safe_text import some
-from dibs.waiting import Outage, unreachable
+from dibs.model.waiters import Outage, unreachable
 
 if TYPE_CHECKING:
     from dibs.cli.say import Voice

@@ -13,7 +13,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from dibs.mcp import answers
 from dibs.mcp.answers import Answer
 from dibs.model.errors import DibsError, Held, Paused
-from dibs.waiting import unreachable
+from dibs.model.waiters import unreachable
 
 if TYPE_CHECKING:
     from dibs.board import Board

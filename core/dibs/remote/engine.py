@@ -124,7 +124,7 @@ class RemoteEngine:
 
     def make_roles(self, where: str) -> tuple[str, ...]:
         """Refused: a token has a role."""
-        raise BadName(f"{where}: a server has tokens, which its operator makes on its machine")
+        raise BadName(f"{where}: a server has tokens, which are made on the server's machine")
 
     def identity(self, where: str) -> str:
         """Unknown: what is behind the server may have other addresses."""
