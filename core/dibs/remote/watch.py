@@ -119,6 +119,7 @@ class RemoteWatch(Thread):
         stream = session.stream("/v1/watch", _CONNECT)
         try:
             self._why = _no_operator(session)
+            session.close()  # a watch that is idle has only its stream
             self._again = [] if self._begun or self._tasks else None
             self._listen(session, stream)
         except NoAnswer as error:
