@@ -144,6 +144,13 @@ def test_a_change_with_an_answer_that_is_none_is_uncertain(what: str) -> None:
             assert not caught.value.again
 
 
+def test_an_answer_of_another_version_is_refused_with_both_versions() -> None:
+    answer = sent(fields({"version": "9.9.9"}))
+    with answering(answer) as url, pytest.raises(dibs.StorageError) as caught:
+        dibs.open(url).snapshot()
+    assert f"(here {dibs.__version__}, there '9.9.9')" in str(caught.value)
+
+
 @pytest.mark.parametrize("code", [404, 302])
 def test_a_page_that_refuses_has_changed_nothing(code: int) -> None:
     with answering(sent(body(b"<html>", code))) as url, pytest.raises(dibs.StorageError):

@@ -151,6 +151,19 @@ def test_a_hint_names_no_command_that_works_only_where_the_board_is(served: Serv
         RemoteEngine().make_roles(served.url)
 
 
+def test_a_run_whose_token_is_revoked_stops_its_work(served: ServerProcess) -> None:
+    token = add_token(served.board, "gone")
+    dibs.open(served.url).add("x")
+    remove = f"rm {served.board / FOLDER / 'gone'}; exec sleep 600"
+    words = ("run", "--ttl", "3", "--", "sh", "-c", remove)
+    command = Command(served.url)
+    command.env |= {"DIBS_TOKEN": token}
+    done = command.run(*words)
+    assert done.returncode == 5
+    assert b"wrong or was revoked" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
 def test_the_token_is_in_no_message_and_in_no_command_line(served: ServerProcess) -> None:
     token = os.environ["DIBS_TOKEN"]
     board = dibs.open(served.url)

@@ -71,6 +71,7 @@ class RemoteSession:
         self._about: Found | None = None
         self.away = False
         """Whether the last call gave up: until the server answers again, each tries only once."""
+        self._asks_version = False
         self.unanswered: set[str] = set()
         """The nonces of claims that may have been made, but whose answers were lost."""
 
@@ -184,12 +185,28 @@ class RemoteSession:
         """The error for what no server of dibs answers, in the answer `found`."""
         text = (
             f"{self.label} is no server of this version of dibs: {why}: check the address, and "
-            "update the older one of client and server"
+            f"update the older one of client and server{self._versions()}"
         )
         what = getattr(found, "what", "")
         if what:
             return Uncertain(f"{what}: it is unknown whether it was done: {text}")
         return StorageError(text)
+
+    def _versions(self) -> str:
+        """The versions of client and server; nothing if the server does not say its own."""
+        if self._asks_version:
+            return ""
+        self._asks_version = True
+        try:
+            until = self.boottime() + SECOND
+            theirs = self._call("GET", "/status", {}, until=until).get("version")
+        except DibsError:
+            return ""
+        finally:
+            self._asks_version = False
+        from dibs import __version__
+
+        return f" (here {__version__}, there {short(theirs)})" if isinstance(theirs, str) else ""
 
     def stream(self, path: str, seconds: float) -> HttpConnection:
         """A connection that follows a stream; `NoServer` if there is none now."""

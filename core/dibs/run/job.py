@@ -507,7 +507,7 @@ class Job:
         why = "the task waits for an answer" if asked else str(stop)
         self._orders.events.report(self.outcome, self.claim, reason=why)
         self._orders.guard.dismiss(self.claim.name)
-        return ASKED_CODE if asked else stop.exit_code
+        return ASKED_CODE if asked else Stop.exit_code
 
     def _reason(self, status: int) -> str:
         how = f"exit {status}" if status >= 0 else f"killed by {signal_name(-status)}"
