@@ -147,6 +147,8 @@ def test_a_hint_names_no_command_that_works_only_where_the_board_is(served: Serv
     missing = said(served.url, code=2, DIBS_TOKEN=None, DIBS_TOKEN_FILE=None)
     assert "ask its operator" in missing
     assert "token add" not in missing
+    for words in (["ls"], ["add", "x", "--role", "worker", "--tokens", str(served.board)]):
+        assert "ask its operator" in said(served.url, "token", *words, code=2)
     with pytest.raises(dibs.BadName, match="on the server's machine"):
         RemoteEngine().make_roles(served.url)
 

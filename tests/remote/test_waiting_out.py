@@ -111,6 +111,16 @@ def test_an_idle_run_can_be_stopped_while_the_server_is_away(place: Place, proxy
     assert worker.ends() == 143, worker.lines
 
 
+def test_a_run_that_waits_may_start_before_the_server(place: Place, proxy: Proxy) -> None:
+    os.kill(place.pid, signal.SIGKILL)
+    worker = Worker(proxy.url, "run", "--wait", "600", "--", "true")
+    worker.says("trying again")
+    place.restart()
+    proxy.target = place.address
+    dibs.open(place.path).add("x")
+    assert worker.ends() == 0, worker.lines
+
+
 def test_a_run_without_a_loop_waits_no_longer_than_it_was_given(place: Place, proxy: Proxy) -> None:
     worker = Worker(proxy.url, "run", "--wait", "3", "--log-json", "--", "true")
     worker.says('"waiting"')

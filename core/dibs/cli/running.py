@@ -109,6 +109,7 @@ def parse_run(given: dict[str, Any], rest: Sequence[str]) -> argparse.Namespace:
 def run(voice: Voice, args: argparse.Namespace) -> int:
     """Claim, run the command and end the claim; no process outlives its lease."""
     from dibs.cli.boards import board_of
+    from dibs.cli.pausing import announced
     from dibs.cli.stdio import mute
     from dibs.run.supervisor import NOTHING, Plan, Supervisor
 
@@ -127,7 +128,9 @@ def run(voice: Voice, args: argparse.Namespace) -> int:
             held.append(error)
             raise
 
-    settings = board.settings
+    # The first request to a server, which a worker that waits may start before.
+    settings = board.wait_for(announced(voice, lambda: board.settings), args.wait)
+    assert settings is not None
 
     def ended(claim: Claim, outcome: str, code: int) -> None:
         nonlocal worked
