@@ -70,7 +70,8 @@ def test_the_page_has_every_refusal_field_figure_and_filter(place: Place) -> Non
 
 def test_the_page_has_every_event() -> None:
     run = ROOT / "core/dibs/run"
-    pages = (run / "job.py", run / "supervisor.py", run.with_name("intake.py"))
+    beside = (run.parent / name for name in ("intake.py", "model/waiters.py"))
+    pages = (run / "job.py", run / "supervisor.py", *beside)
     code = "".join(page.read_text() for page in pages)
     events = set(re.findall(r"(?:report\(|outcome(?:, [^=]*)? = )\"([a-z]+)\"", code))
     events |= set(
