@@ -32,7 +32,7 @@ from dibs.serve.answers import (
 from dibs.serve.board_streams import DeltaFeed, EventTail, check_watches
 from dibs.serve.bodies import read_body, read_query
 from dibs.serve.browser import Browser, Browsing
-from dibs.serve.connections import BODY_BYTES, ConnectionServer
+from dibs.serve.connections import BODY_BYTES, HEAD_SECONDS, ConnectionServer
 from dibs.serve.lock_names import check_lock_name
 from dibs.serve.problems import Refusal, problem_of
 from dibs.serve.request_keys import RequestKeys
@@ -126,6 +126,8 @@ class BoardHttp:
             return problem_response(fault, request_id)
 
     async def _answer(self, request: web.BaseRequest, request_id: str) -> web.StreamResponse:
+        if request.headers.get("Content-Encoding", "identity").lower() != "identity":
+            raise Refusal("encoded_body", "send the body as it is, without Content-Encoding")
         raw, _, query = request.raw_path.partition("?")
         page = self.browser.find(request.method, raw) if self.browser is not None else None
         if page is None:
@@ -440,8 +442,8 @@ class BoardHttp:
     def _delta(self, delta: Delta) -> None:
         self.waiting.seen(delta)
 
-    async def look_after(self) -> None:
-        """Look again and again at what expires, and at the tokens."""
+    async def look_after(self, server: ConnectionServer) -> None:
+        """Look again and again at what expires, at the tokens and at silent connections."""
         n = 0
         while True:
             await asyncio.sleep(TICK)
@@ -451,6 +453,7 @@ class BoardHttp:
             if self._feeds or (self.log.streams and n % 2 == 0):
                 self._poll_log()
             if n % 10 == 0:
+                server.end_silent()
                 with suppress(Refusal):
                     await self._revoke()
 
@@ -554,14 +557,19 @@ async def _serve(
     board = BoardHttp(service, browser)
     await service.begin()
     _raise_limit()
-    server = ConnectionServer(board.handle, clients)
+    server = ConnectionServer(board.handle, clients, _complain)
     try:
         sockets = await loop.create_server(
-            server, address.host, address.port, ssl=address.tls, backlog=1024
+            server,
+            address.host,
+            address.port,
+            ssl=address.tls,
+            backlog=1024,
+            ssl_handshake_timeout=HEAD_SECONDS if address.tls else None,
         )
     except OSError as error:
         raise StorageError(f"{address.host}:{address.port}: {error.strerror or error}") from None
-    looking = loop.create_task(board.look_after())
+    looking = loop.create_task(board.look_after(server))
     bound = _bound(sockets, address.tls)
     inner = await loop.create_server(server, "127.0.0.1", 0) if browser and address.tls else None
     if browser is not None:

@@ -76,6 +76,7 @@ CODES = {
     "unclaimable": Code(409, "this task cannot be claimed; others can"),
     "empty": Code(409, "no task is available"),
     "body_too_large": Code(413, "the body is longer than 1 MiB"),
+    "encoded_body": Code(415, "the body has a Content-Encoding: send it as plain JSON"),
     "internal": Code(500, "a fault of the server"),
     "unsupported": Code(501, "this kind of board cannot do that"),
     "uncertain": Code(503, "the board did not answer in time whether it was done"),
