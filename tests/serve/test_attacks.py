@@ -7,12 +7,19 @@ import gzip
 import socket
 import time
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
+import dibs
+from dibs.model.events import FORMER_VERBS, LEDGER, NOTHING_MOVED, ON_BOARD
+from dibs.model.hooks import EVENTS
+from dibs.model.rates import TOTALS
+from dibs.serve.route_table import OPEN, STREAM
+from dibs.serve.routes import ROUTES
 from tests.patience import PATIENCE
 from tests.serve.http_client import HttpClient, until
-from tests.serve.server_process import ServerProcess
+from tests.serve.server_process import ServerProcess, add_token
 from tests.serve.test_safety import answers, connected
 
 BOMB = gzip.compress(gzip.compress(b"\0" * (64 << 20)))
@@ -113,3 +120,85 @@ def _is_closed(one: socket.socket) -> bool:
         return one.recv(1) == b""
     except ConnectionError:
         return True
+
+
+@pytest.mark.parametrize("ident", ["session~1", "session~", "hook~ci", "hook~x.2"])
+def test_no_client_makes_an_id_that_is_the_servers_own(
+    module_server: ServerProcess, operator: HttpClient, ident: str
+) -> None:
+    worker = module_server.client(f"reserve-{ident.replace('~', '-').replace('.', '-')}")
+    for client in (worker, operator):
+        for path, body in (
+            ("/v1/tasks", {"id": ident}),
+            ("/v1/acquire", {"id": ident}),
+            ("/v1/acquire", {"id": ident, "slots": 3}),
+            ("/v1/claims", {"id": ident}),
+            ("/v1/resume", {"id": ident}),
+        ):
+            reply = client.ask("POST", path, body)
+            assert (reply.status, reply.code) == (403, "reserved_id"), (path, reply)
+    assert module_server.client(f"s-{worker.token[-5:]}").post("/sessions")["session_id"]
+
+
+def test_a_session_is_ended_only_as_a_session(server: ServerProcess) -> None:
+    client = server.client("ci")
+    session = client.post("/sessions")["session_id"]
+    name = session.replace("~", "%7E")
+    for verb in ("release", "beat", "note", "fail"):
+        body = {"text": "x"} if verb == "note" else {}
+        reply = client.ask("POST", f"/v1/claims/{name}/{verb}", body)
+        assert reply.code == "reserved_id", (verb, reply)
+    assert client.ask("POST", "/v1/resume", {"name": session}).code == "reserved_id"
+    assert client.post(f"/sessions/{session}/keepalive")["session_id"] == session
+
+
+def test_sessions_go_on_beside_tasks_and_locks_that_a_shell_has_made(
+    server: ServerProcess,
+) -> None:
+    board = dibs.open(server.board)
+    board.add("session~1")
+    board.acquire("session~2", ttl=600)
+    board.acquire("session~3", slots=2, ttl=600)
+    client = server.client("ci")
+    session = client.post("/sessions")["session_id"]
+    assert client.post(f"/sessions/{session}/keepalive")
+    assert client.ask("DELETE", f"/sessions/{session}").status == 204
+
+
+def test_a_worker_logs_its_own_words_and_none_that_hooks_send(
+    module_server: ServerProcess, operator: HttpClient
+) -> None:
+    worker = module_server.client("logs", agent="a-1")
+    own = {*EVENTS, *TOTALS, *NOTHING_MOVED, *ON_BOARD, *FORMER_VERBS} - {LEDGER}
+    for client in (worker, operator):
+        for verb in (*sorted(own), "Failed", "fail ed", "purge\n", " purge", "", "é"):
+            reply = client.ask("POST", "/v1/log", {"verb": verb, "text": "a lie"})
+            assert reply.status == 400, (verb, reply)
+    for verb in (LEDGER, "hook"):
+        assert worker.ask("POST", "/v1/log", {"verb": verb, "text": "x"}).code == "forbidden"
+        operator.post("/v1/log", {"verb": verb, "text": "park: 1 done"})
+    worker.post("/v1/log", {"verb": "report", "text": "the nightly run begins"})
+    (event,) = operator.get("/v1/log?verb=report")["events"]
+    assert (event["by"], event["id"], event["src"], event["dst"]) == ("logs/a-1", "", "", "")
+
+
+def test_a_token_with_a_prefix_sees_nothing_of_the_whole_board(
+    module_server: ServerProcess, operator: HttpClient
+) -> None:
+    """Every request that a reader may send: none shows an id, or a count, beyond the prefix."""
+    for ident in ("mine-1", "secret-1", "secret-2"):
+        operator.post("/v1/tasks", {"id": ident, "payload": "of secret-1"})
+    held = operator.post("/v1/acquire", {"id": "secret-lock", "metadata": "key=secret"})["claim"]
+    name = quote(f"{held}.held", safe="")
+    token = add_token(module_server.board, "below", "operator", "mine-")
+    below = HttpClient(module_server.url, token)
+    assert below.ask("GET", "/metrics").code == "forbidden"
+    for route in ROUTES:
+        if route.method != "GET" or route.kind in (OPEN, STREAM):
+            continue
+        path = route.path.replace("{id}", "secret-1").replace("{name}", name)
+        needed = [name for name, field in route.query.items() if field.needed]
+        given = {"id": "secret-1", "state": "available", "key": "key", "value": "secret", "most": 9}
+        query = "&".join(f"{name}={given[name]}" for name in needed)
+        reply = below.ask("GET", f"{path}?{query}" if query else path)
+        assert "secret" not in reply.text.replace(name, ""), (path, reply)

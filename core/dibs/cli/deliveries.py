@@ -44,12 +44,14 @@ def _list(voice: Voice, board: Board, kept: dict[str, Deliveries]) -> int:
     urls = {hook.name: hook.address.origin for hook in board.settings.hooks}
     for name, one in sorted(kept.items()):
         failed, state, waiting = one.failed(), one.state(), len(one.queued())
+        trouble = one.trouble()
         url = urls.get(name, "")
         counts = f"{waiting:,} waiting, {len(failed):,} failed"
         lost = f", {state.dropped:,} dropped" * bool(state.dropped)
         lost += f", log not read in time: {state.missed:,} times" * bool(state.missed)
         voice.result(
-            f"{name}: {counts}{lost}  {url or '(no hook of the settings)'}",
+            f"{name}: {counts}{lost}  {url or '(no hook of the settings)'}"
+            + f"\n  {trouble}" * bool(trouble),
             {
                 "hook": name,
                 "url": url,
@@ -57,6 +59,7 @@ def _list(voice: Voice, board: Board, kept: dict[str, Deliveries]) -> int:
                 "failed": len(failed),
                 "dropped": state.dropped,
                 "missed": state.missed,
+                "trouble": trouble,
             },
         )
         for each in failed:

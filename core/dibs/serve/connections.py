@@ -44,7 +44,7 @@ class BoardConnection(RequestHandler):
             self.force_close()
 
     def log_exception(self, *args: Any, **kw: Any) -> None:
-        """What goes wrong beside an answer, in one line: nothing that a client sends may fill the log."""
+        """Report what goes wrong beside an answer in one line, and nothing that clients cause."""
         error = kw.get("exc_info")
         if not isinstance(error, ConnectionError | web.RequestPayloadError):
             kind = type(error).__name__

@@ -56,6 +56,7 @@ CODES = {
     "not_exact": Code(400, "an id was given where the exact name is needed"),
     "unauthorized": Code(401, "there is no token, or it is wrong or revoked"),
     "forbidden": Code(403, "the token's role or prefix does not allow this"),
+    "reserved_id": Code(403, "ids that begin with session~ or hook~ are for the server alone"),
     "not_found": Code(404, "there is nothing at this path"),
     "unknown_id": Code(404, "no task or lock has this id, or no token or pause this name"),
     "session_not_found": Code(404, "the session has ended, or never was"),
