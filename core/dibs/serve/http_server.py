@@ -12,7 +12,7 @@ import ssl
 import sys
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -35,7 +35,7 @@ from dibs.serve.browser import Browser, Browsing
 from dibs.serve.connections import BODY_BYTES, HEAD_SECONDS, ConnectionServer
 from dibs.serve.lock_names import check_lock_name
 from dibs.serve.problems import Refusal, problem_of
-from dibs.serve.request_keys import RequestKeys
+from dibs.serve.request_keys import RequestKeys, with_nonce
 from dibs.serve.route_table import OPEN, READ, STREAM, WAIT, Made, Route, RouteCall, RouteTable
 from dibs.serve.routes import ROUTES
 from dibs.serve.service import TICK, Service, Wording
@@ -165,7 +165,12 @@ class BoardHttp:
     ) -> tuple[int, bytes]:
         """Do what a request asks for; a claim that its client cannot learn of is released."""
         if route.kind == WAIT and self.waiting.concerns(call):
-            attempt = partial(self._run, route, digest, call)
+            given = [call, call._replace(given={**call.given, "again": False})]
+
+            def attempt() -> Awaitable[Any]:
+                # Only the first one has to look for a claim that an earlier request made.
+                return self._run(route, digest, given.pop(0) if len(given) > 1 else given[0])
+
             found = await self.waiting.until(route, call, attempt, partial(_gone, request))
         else:
             found = await self._run(route, digest, call)
@@ -240,6 +245,7 @@ class BoardHttp:
         self._unread.pop((digest, key), None)
         if kept is None:
             call = RouteCall(who, agent, path, read_body(body, route.body))
+            call = with_nonce(call, digest, key, fingerprint)
             kept = self.keys.begin(digest, key, fingerprint)
             try:
                 kept.set_result(await self._done(request, route, digest, call, key))
