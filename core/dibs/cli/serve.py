@@ -44,7 +44,9 @@ def serve(voice: Voice, args: argparse.Namespace) -> int:
     location = board.location
     senders = _senders(board, args)
     folder = folder_of(location, args.tokens)
-    known = Tokens(folder).all()
+    tokens = Tokens(folder)
+    tokens.check()
+    known = tokens.all()
     if not known:
         voice.words("no token is there yet: `dibs token add NAME --role worker` makes one")
         if host not in _LOOPBACK:
@@ -75,7 +77,11 @@ def _senders(board: Board, args: argparse.Namespace) -> HookSenders:
     hooks = board.settings.hooks
     networks = networks_of(args.hook_network)
     targets = [HookTarget(hook, secret_of(hook.name, environ)) for hook in hooks]
-    kept = deliveries.place_of(board.location, args.hooks) if hooks else deliveries.HookPlace("")
+    kept = (
+        deliveries.place_of(board.location, args.hooks)
+        if hooks or args.hooks
+        else deliveries.HookPlace("")
+    )
     return HookSenders(board.location.where, kept, targets, networks, complain)
 
 

@@ -22,6 +22,7 @@ def token(voice: Voice, args: argparse.Namespace) -> int:
     """Add, list or remove tokens."""
     board = board_of(args)
     tokens = Tokens(folder_of(board.location, args.tokens))
+    tokens.check()
     if args.act == "ls":
         _needless(args, "name", "role", "prefix")
         return _list(voice, tokens)

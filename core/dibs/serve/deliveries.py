@@ -110,6 +110,8 @@ class HookPlace(NamedTuple):
 def place_of(location: Location, given: str | None) -> HookPlace:
     """Where the deliveries of a board are: the folder given, else one below its `.dibs`."""
     if given is not None:
+        if os.path.lexists(given) and not os.path.isdir(given):
+            raise BadName(f"--hooks {given} is no folder: give one for the deliveries")
         return HookPlace(os.path.abspath(given))
     if not location.folder:
         raise BadName(

@@ -101,6 +101,8 @@ class BoardHttp:
         """The tokens by their hashes, as they were seen last; each use is checked again."""
         self._unread: dict[tuple[str, str], Made] = {}
         """New claims whose clients had gone, which may ask for them again with the same key."""
+        self._trouble = ""
+        """What was reported last of the tokens' files."""
         self._large = asyncio.Semaphore(_LARGE_AT_ONCE)
         service.waiting = lambda: self.waiting.count
         service.on_lock = self._lock_event
@@ -466,6 +468,10 @@ class BoardHttp:
     async def _revoke(self) -> None:
         """End the streams and dashboards of tokens that were removed."""
         valid = self._principals = await self.service.verbs.run(self._valid)
+        trouble = self.service.tokens.trouble
+        if trouble != self._trouble:
+            self._trouble = trouble
+            _complain(trouble or "all tokens are accepted again")
         self.locks.keep(valid)
         self.log.keep(valid)
         for feed in self._feeds:
@@ -598,6 +604,8 @@ async def _serve(
             await server.shutdown(_GRACE)
     service.end(_GRACE)
     await loop.run_in_executor(None, senders.end, _GRACE / 2)
+    if browser is not None:
+        browser.end()
     return 0
 
 

@@ -50,6 +50,4 @@ _PLAIN = str.maketrans("./", "--")
 
 def is_name(ident: str) -> bool:
     """Whether an id is that of a lock which this interface names."""
-    return _match_name(ident) is not None or (
-        LONG in ident and not ident.startswith(RESERVED)
-    )
+    return _match_name(ident) is not None or (LONG in ident and not ident.startswith(RESERVED))
