@@ -390,3 +390,16 @@ def test_a_claim_with_a_key_waits_in_line_as_any_other(server: ServerProcess) ->
     client.post("/v1/tasks", {"id": "a"})
     waits.join(PATIENCE)
     assert found[0]["status"] == "claimed"
+
+
+def test_the_log_names_the_owner_of_a_lost_claim_in_full(
+    server: ServerProcess, operator: HttpClient
+) -> None:
+    worker = server.client("t-worker", agent="web-3")
+    worker.post("/v1/tasks", {"id": "a"})
+    claim = worker.post("/v1/claims")["claim"]
+    name = quote(f"{claim}.claimed", safe="")
+    operator.post(f"/v1/names/{name}/force-release", {"reason": "stuck"})
+    assert worker.ask("POST", claim_path(claim, "done"), {}).code == "lost"
+    (event,) = operator.get("/v1/log?verb=refused")["events"]
+    assert (event["by"], event["reason"]) == ("t-worker/web-3", "done")

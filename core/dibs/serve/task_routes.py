@@ -9,6 +9,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from dibs.blocks import ClaimBase
 from dibs.model import names
 from dibs.model.errors import BadName, DibsError, UnknownId, short
 from dibs.model.filters import parse, states, uses
@@ -138,7 +139,18 @@ def own_claim(service: Service, call: RouteCall) -> Claim:
         usable(call, claim.task.id)
     if call.who.role < Role.OPERATOR and not _is_own(call, claim):
         raise Refusal("forbidden", f"this claim was not made with the token of {call.who.name}")
+    _restore_owner(call, claim)
     return claim
+
+
+def _restore_owner(call: RouteCall, claim: Claim) -> None:
+    """Name the owner of a claim that is gone as its record did, for the log's line about it."""
+    record, folded = claim.record, names.fold_owner(call.who.name)
+    if isinstance(claim, ClaimBase) and not record.host and record.owner.startswith(f"{folded}-"):
+        agent = record.owner[len(folded) + 1 :]
+        exact = call.who.owner(call.agent)
+        whose = exact if names.fold_owner(exact) == record.owner else f"{call.who.name}/{agent}"
+        claim.record = record._replace(owner=whose)
 
 
 def _is_own(call: RouteCall, claim: Claim) -> bool:
