@@ -202,3 +202,41 @@ def test_a_token_with_a_prefix_sees_nothing_of_the_whole_board(
         query = "&".join(f"{name}={given[name]}" for name in needed)
         reply = below.ask("GET", f"{path}?{query}" if query else path)
         assert "secret" not in reply.text.replace(name, ""), (path, reply)
+
+
+ORIGINS = ("http://[", "http://[::1", "//[", "null", "http://[x]:99999/", "http://x@", "\xff")
+HEADERS = (
+    *('Cookie: \xff=\xfe; a="\\', "X-Agent: \xff", "X-Request-Key: \xff", "Expect: 100-continue"),
+    *("Last-Event-ID: \xff!", "Upgrade: websocket\r\nConnection: Upgrade", "Expect: 200-ok"),
+    *("Connection: upgrade\r\nUpgrade: h2c", "Content-Type: \xff", "Range: bytes=0-"),
+    *("Transfer-Encoding: gzip, chunked", "Content-Length: 5\r\nTransfer-Encoding: chunked"),
+    *("Content-Type: text/html; charset=nonsense", "If-None-Match: \xff", "Host: x\r\nHost: [y"),
+    *(f"Origin: {origin}" for origin in ORIGINS),
+)
+LINES = (
+    *("GET /status", "POST /v1/tasks", "POST /login", "GET /", "GET /terminal", "GET /v1/events"),
+    *("HEAD /v1/watch", "OPTIONS *", "CONNECT x:1", "GET http://x/status", "GET //", "GET /%zz"),
+    *("GET /\xff", "GET ?x", "GET /locks/%00", "GET /v1/tasks/%ff%fe", "GET /static/board.js"),
+    *(f"GET {path}?{'&'.join(['a=1'] * 150)}" for path in ("/status", "/v1/events", "/terminal")),
+    f"DELETE /sessions/x?{'&'.join(['a=1'] * 150)}",
+)
+
+
+def test_no_request_makes_a_fault_of_the_server(server: ServerProcess) -> None:
+    token = server.client("ci").token
+    for line in LINES:
+        for header in HEADERS:
+            head = (
+                f"{line} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n{header}\r\n\r\n"
+            )
+            with connected(server) as one, contextlib.suppress(ConnectionError):
+                one.sendall(head.encode("latin-1"))
+                one.shutdown(socket.SHUT_WR)
+                assert b" 500 " not in one.recv(4096).partition(b"\r\n")[0], (line, header)
+    assert server.client("other").get("/status")
+    assert complaints(server) == []
+
+
+def test_a_query_with_too_many_parameters_is_refused(operator: HttpClient) -> None:
+    reply = operator.ask("GET", "/v1/tasks?" + "&".join(["filter=x"] * 101))
+    assert (reply.status, reply.code) == (400, "invalid_query")

@@ -22,7 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from aiohttp import WSMsgType, web
 
@@ -448,8 +448,8 @@ def _html(page: str, request_id: str, status: int = 200) -> web.Response:
 
 def _check_origin(request: web.BaseRequest) -> None:
     """Refuse what a page of another site sends."""
-    origin = request.headers.get("Origin", "")
-    if not origin or urlsplit(origin).netloc != request.headers.get("Host", ""):
+    scheme, _, host = request.headers.get("Origin", "").partition("://")
+    if scheme not in ("http", "https") or host != request.headers.get("Host", ""):
         raise Refusal("forbidden", "only a page of this server may send this")
 
 

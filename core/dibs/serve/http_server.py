@@ -16,7 +16,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import parse_qsl
 
 from aiohttp import web
 
@@ -147,8 +146,7 @@ class BoardHttp:
             )
         agent = _agent(request)
         if route.method in ("GET", "DELETE"):
-            pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=100)
-            call = RouteCall(who, agent, path, read_query(pairs, route.query))
+            call = RouteCall(who, agent, path, read_query(query, route.query))
         else:
             if query:
                 raise Refusal("invalid_query", "this request takes a body, and no query")
