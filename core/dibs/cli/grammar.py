@@ -233,14 +233,6 @@ def count(text: str) -> int:
     return int(text)
 
 
-def _clients(text: str) -> int:
-    """How many connections a server takes, as an argument: none would be no server."""
-    found = count(text)
-    if not found:
-        raise argparse.ArgumentTypeError("it must be 1 or more: with 0 no one could connect")
-    return found
-
-
 def _size(text: str) -> int:
     """A limit for kept output, as an argument."""
     from dibs.model.outputs import size
@@ -697,7 +689,7 @@ OPTIONS: dict[str, Add] = {
     "clients": lambda p: p.add_argument(
         "--clients",
         metavar="N",
-        type=_clients,
+        type=count,
         default=10_500,
         help="number of connections at a time (default: 10500)",
     ),
@@ -706,8 +698,8 @@ OPTIONS: dict[str, Add] = {
         metavar="N",
         type=count,
         default=8,
-        help="number of dashboards in browsers at a time, of which one token may have half "
-        "(default: 8; 0: no pages for browsers)",
+        help="number of dashboards in browsers at a time, half of them for one token (default: 8; "
+        "0: no pages for browsers)",
     ),
     "unused": lambda p: p.add_argument(
         "--dashboard-idle",
