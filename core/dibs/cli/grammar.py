@@ -698,7 +698,8 @@ OPTIONS: dict[str, Add] = {
         metavar="N",
         type=count,
         default=8,
-        help="number of dashboards in browsers at a time (default: 8; 0: no pages for browsers)",
+        help="number of dashboards in browsers at a time, half of them for one token (default: 8; "
+        "0: no pages for browsers)",
     ),
     "unused": lambda p: p.add_argument(
         "--dashboard-idle",
