@@ -44,7 +44,7 @@ class HookSummary(NamedTuple):
 
     @property
     def problem(self) -> str:
-        """What is wrong, in one line; empty if all was received and nothing keeps it from sending."""
+        """What is wrong, in one line; empty if it reaches its receiver."""
         parts = [self.trouble] if self.trouble else []
         parts += [f"{self.failed:,} failed"] if self.failed else []
         parts += [f"{self.dropped:,} dropped"] if self.dropped else []
