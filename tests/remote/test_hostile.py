@@ -144,6 +144,16 @@ def test_a_change_with_an_answer_that_is_none_is_uncertain(what: str) -> None:
             assert not caught.value.again
 
 
+def test_a_fault_of_the_server_leaves_a_change_uncertain() -> None:
+    fault = fields({"error": "a fault", "code": "internal", "details": {}}, 500)
+    with answering(sent(fault)) as url:
+        board = dibs.open(url)
+        with pytest.raises(dibs.Uncertain, match="unknown whether it was done"):
+            board.add("x")
+        with pytest.raises(dibs.StorageError, match="a fault: see the log of the server"):
+            board.snapshot()
+
+
 def test_an_answer_of_another_version_is_refused_with_both_versions() -> None:
     answer = sent(fields({"version": "9.9.9"}))
     with answering(answer) as url, pytest.raises(dibs.StorageError) as caught:

@@ -72,6 +72,11 @@ def error_of(session: RemoteSession, status: int, found: Mapping[str, object]) -
         return kind(text, _text(details, "name"), _now(details))
     if code == "unclaimable":
         return errors.Unclaimable(text, _text(details, "name"))
+    if code == "internal":
+        what = getattr(found, "what", "")
+        why = f"{label}: {text}: see the log of the server"
+        doubt = f"{what}: it is unknown whether it was done: {why}"
+        return errors.Uncertain(doubt) if what else errors.StorageError(why)
     made = _PLAIN.get(code)
     if made is None:
         return session.foreign(f"{code}: {short(text)}", found)

@@ -196,17 +196,17 @@ class RemoteSession:
         """The versions of client and server; nothing if the server does not say its own."""
         if self._asks_version:
             return ""
+        from importlib.metadata import PackageNotFoundError, version
+
         self._asks_version = True
         try:
             until = self.boottime() + SECOND
-            theirs = self._call("GET", "/status", {}, until=until).get("version")
-        except DibsError:
+            theirs = self._call("GET", "/status", {}, until=until)["version"]
+            return f" (here {version('dibs')}, there {short(theirs)})"
+        except (DibsError, KeyError, PackageNotFoundError):
             return ""
         finally:
             self._asks_version = False
-        from dibs import __version__
-
-        return f" (here {__version__}, there {short(theirs)})" if isinstance(theirs, str) else ""
 
     def stream(self, path: str, seconds: float) -> HttpConnection:
         """A connection that follows a stream; `NoServer` if there is none now."""
