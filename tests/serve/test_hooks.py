@@ -24,9 +24,9 @@ from dibs.serve.deliveries import (
     WAITING,
     Deliveries,
     HookPlace,
-    findings,
     place_of,
 )
+from dibs.serve.delivery_access import findings
 from dibs.serve.hook_request import SECONDS
 from dibs.serve.hook_sender import TTL
 from tests.patience import PATIENCE
@@ -493,7 +493,7 @@ def test_a_lock_that_no_sender_holds_is_complained_of_until_it_is_free(
         until(lambda: kept(place).trouble())
         assert wanted in run_dibs(place, "deliveries")
         assert json.loads(run_dibs(place, "--json", "deliveries"))["trouble"].startswith(wanted)
-        (finding,) = findings(board.location)
+        (finding,) = findings(board)
         assert (finding.kind, finding.name) == ("hook", "ci")
         assert wanted in finding.text
         assert f"dibs force-release {claim.name} --reason" in finding.text
@@ -502,7 +502,7 @@ def test_a_lock_that_no_sender_holds_is_complained_of_until_it_is_free(
         board.add("a")
         until(lambda: receiver.ids == ["a"])
         until(lambda: not kept(place).trouble())
-    assert findings(board.location) == []
+    assert findings(board) == []
 
 
 def test_a_second_server_says_nothing_of_the_first_one_that_sends(
@@ -547,4 +547,4 @@ def test_an_address_that_will_be_refused_is_reported_at_the_start(
         until(lambda: wanted in server.log.read_text())
         until(lambda: kept(place).trouble())
     assert wanted in run_dibs(place, "deliveries")
-    assert wanted in findings(board.location)[0].text
+    assert wanted in findings(board)[0].text

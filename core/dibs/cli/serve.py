@@ -79,11 +79,8 @@ def _senders(board: Board, args: argparse.Namespace) -> HookSenders:
     hooks = board.settings.hooks
     networks = networks_of(args.hook_network)
     targets = [HookTarget(hook, secret_of(hook.name, environ)) for hook in hooks]
-    kept = (
-        deliveries.place_of(board.location, args.hooks)
-        if hooks or args.hooks
-        else deliveries.HookPlace("")
-    )
+    known = hooks or args.hooks or board.location.folder
+    kept = deliveries.place_of(board.location, args.hooks) if known else deliveries.HookPlace("")
     return HookSenders(board.location.where, kept, targets, networks, complain)
 
 

@@ -22,7 +22,6 @@ import re
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dibs.model.answers import Finding
 from dibs.model.errors import BadName, StorageError, storage_error
 
 if TYPE_CHECKING:
@@ -400,31 +399,6 @@ def _opened(base: str, below: tuple[str, ...], *, create: bool = False) -> Itera
         yield fd
     finally:
         os.close(fd)
-
-
-def findings(location: Location) -> list[Finding]:
-    """One finding for each hook of a directory's board that does not reach its receiver."""
-    if not location.folder:
-        return []
-    place, found = place_of(location, None), []
-    for name in hooks_in(place):
-        one = Deliveries(place, name)
-        failed, state = one.failed_count(), one.state()
-        trouble = one.trouble()
-        parts = [trouble] if trouble else []
-        parts += [f"{failed:,} failed"] if failed else []
-        parts += [f"{state.dropped:,} dropped"] if state.dropped else []
-        parts += [f"log not read in time: {state.missed:,} times"] if state.missed else []
-        if parts:
-            found.append(Finding(KIND, name, _summary(one, ", ".join(parts))))
-    return found
-
-
-def _summary(one: Deliveries, counts: str) -> str:
-    waiting = len(one.queued())
-    reason = one.last_reason()
-    more = f", {waiting:,} waiting" * bool(waiting) + f"; the last: {reason}" * bool(reason)
-    return f"{counts}{more}"
 
 
 def check_id(ident: str) -> str:

@@ -70,6 +70,7 @@ class HookSenders:
         complain: Callable[[str], object],
     ) -> None:
         """`complain` receives what goes wrong, in one line; it is called in other threads."""
+        self.place = place
         self._stop = threading.Event()
         self._senders = [
             _Sender(where, place, target, networks, complain, self._stop) for target in targets

@@ -562,7 +562,7 @@ async def _serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     loop.set_exception_handler(_loop_trouble)
-    service = Service(location, tokens, wording)
+    service = Service(location, tokens, wording, senders.place)
     browser = Browser(service, browsing, _complain) if browsing is not None else None
     board = BoardHttp(service, browser)
     await service.begin()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dibs.serve.call_rights import whole
+from dibs.serve.delivery_routes import DELIVERY_ROUTES
 from dibs.serve.listing_routes import LISTING_ROUTES
 from dibs.serve.lock_routes import LOCK_ROUTES
 from dibs.serve.log_routes import LOG_ROUTES
@@ -72,4 +73,5 @@ ROUTES = (
     *LISTING_ROUTES,
     *LOG_ROUTES,
     *OPERATOR_ROUTES,
+    *DELIVERY_ROUTES,
 )

@@ -120,6 +120,7 @@ def _add(service: Service, call: RouteCall) -> Answer:
         priority=given["priority"],
         start_in=given["start_in"],
         start_at=given["start_at"],
+        by=call.who.owner(call.agent),
     )
     return _became("added", task)
 
