@@ -110,7 +110,8 @@ def _indented(source: str) -> str:
     """The same lines with one tab for four spaces, outside of texts that have several lines."""
     lines, inside = source.splitlines(keepends=True), set[int]()
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.STRING:
+        # From Python 3.12 on an f-string is several tokens, of which these are its text.
+        if tokenize.tok_name[token.type] in ("STRING", "FSTRING_MIDDLE"):
             inside.update(range(token.start[0] + 1, token.end[0] + 1))
     for n, line in enumerate(lines):
         spaces = len(line) - len(line.lstrip(" "))

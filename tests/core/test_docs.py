@@ -144,7 +144,8 @@ def test_the_examples_for_agents_run_unchanged(env: dict[str, str]) -> None:
     assert (work / "report-7.out").read_text() == "the work of fence 1\n"
     assert (work / "report-8.out").read_text() == "work\n"
     assert "the side effect" in out
-    names = sorted(path.name.partition(".")[0] for path in (work / "tasks/done").iterdir())
+    done = (work.parent / "example-tasks/done").iterdir()
+    names = sorted(path.name.partition(".")[0] for path in done)
     assert names == ["report-7", "report-8"]
 
 

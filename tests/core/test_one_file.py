@@ -76,6 +76,21 @@ def test_it_is_short_and_the_same_source_makes_the_same_file(one_file: Path) -> 
     assert os.access(one_file, os.X_OK)
 
 
+def test_every_python_here_makes_the_same_code() -> None:
+    """Not the same bytes: they may compress with other versions of zlib."""
+    code = "import hashlib, one_file.__main__ as m; print(hashlib.md5(repr(sorted(m.files()))"
+    digests = {
+        python: subprocess.run(
+            [python, "-c", f"{code}.encode()).hexdigest())"],
+            env={"PYTHONPATH": str(CORE), "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for python in pythons()
+    }
+    assert len(set(digests.values())) == 1, digests
+
+
 class _WithoutTypes(ast.NodeTransformer):
     """Leaves out the types of variables, but not those of a class's fields."""
 

@@ -26,6 +26,7 @@ def token(voice: Voice, args: argparse.Namespace) -> int:
     if label.startswith(tuple(f"{scheme}://" for scheme in SERVED)):
         raise BadName(f"{label}: a server has its tokens on its own machine: ask its operator")
     tokens = Tokens(folder_of(board.location, args.tokens))
+    tokens.check()
     if args.act == "ls":
         _needless(args, "name", "role", "prefix")
         return _list(voice, tokens)

@@ -175,6 +175,10 @@ class RemoteBoard(Blocks):
         return self._session.host
 
     @property
+    def served(self) -> RemoteSession:
+        return self._session
+
+    @property
     def log(self) -> RemoteLog:
         return reading.log_of(self._session)
 
