@@ -110,7 +110,8 @@ def _indented(source: str) -> str:
     """The same lines with one tab for four spaces, outside of texts that have several lines."""
     lines, inside = source.splitlines(keepends=True), set[int]()
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.STRING:
+        # From Python 3.12 on an f-string is several tokens, of which these are its text.
+        if tokenize.tok_name[token.type] in ("STRING", "FSTRING_MIDDLE"):
             inside.update(range(token.start[0] + 1, token.end[0] + 1))
     for n, line in enumerate(lines):
         spaces = len(line) - len(line.lstrip(" "))
@@ -124,11 +125,20 @@ Cut = tuple[tuple[int, int], tuple[int, int], str]
 
 
 def _docstrings(nodes: list[ast.AST]) -> Iterator[Cut]:
-    """Every text that is a statement; an empty one stays, which may be all that a body has."""
+    """Every text that is a statement; an empty one stays where it is all that a body has."""
     for node in nodes:
-        text = node.value if isinstance(node, ast.Expr) else None
-        if isinstance(text, ast.Constant) and isinstance(text.value, str):
-            yield _place(text), _end(text), '""'
+        body = getattr(node, "body", None)
+        texts = [each for each in body if _is_text(each)] if isinstance(body, list) else []
+        for each in texts:
+            yield _place(each), _end(each), '""' if len(texts) == len(body or ()) else ""
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
 
 
 def _types(nodes: list[ast.AST], lines: list[str]) -> Iterator[Cut]:

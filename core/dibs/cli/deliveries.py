@@ -46,7 +46,8 @@ def _list(voice: Voice, board: Board, kept: Access) -> int:
         lost += f", log not read in time: {one.missed:,} times" * bool(one.missed)
         there = url or ("(no hook of the settings)" if board.location.folder else "")
         voice.result(
-            f"{one.hook}: {counts}{lost}  {there}".rstrip(),
+            f"{one.hook}: {counts}{lost}  {there}".rstrip()
+            + f"\n  {one.trouble}" * bool(one.trouble),
             {
                 "hook": one.hook,
                 "url": url,
@@ -54,6 +55,7 @@ def _list(voice: Voice, board: Board, kept: Access) -> int:
                 "failed": one.failed,
                 "dropped": one.dropped,
                 "missed": one.missed,
+                "trouble": one.trouble,
             },
         )
         for each in failed:

@@ -39,11 +39,14 @@ class HookSummary(NamedTuple):
     """How often events were removed from the log before they were read."""
     reason: str
     """Why the newest of the failed deliveries failed; empty if that is not known."""
+    trouble: str
+    """Why nothing is sent now; empty if nothing is wrong."""
 
     @property
-    def losses(self) -> str:
-        """What was not received, in one line; empty if all was."""
-        parts = [f"{self.failed:,} failed"] if self.failed else []
+    def problem(self) -> str:
+        """What is wrong, in one line; empty if it reaches its receiver."""
+        parts = [self.trouble] if self.trouble else []
+        parts += [f"{self.failed:,} failed"] if self.failed else []
         parts += [f"{self.dropped:,} dropped"] if self.dropped else []
         parts += [f"log not read in time: {self.missed:,} times"] if self.missed else []
         return ", ".join(parts)
@@ -147,15 +150,15 @@ def access(board: Board, given: str | None = None) -> Access:
 
 
 def findings(board: Board) -> list[Finding]:
-    """One finding for each hook with deliveries that were not received."""
+    """One finding for each hook that does not reach its receiver."""
     if not board.location.folder and not isinstance(board, ServedBoard):
         return []
     found = []
     for one in access(board).hooks():
-        if losses := one.losses:
+        if problem := one.problem:
             more = f", {one.waiting:,} waiting" * bool(one.waiting)
             more += f"; the last: {one.reason}" * bool(one.reason)
-            found.append(Finding(KIND, one.hook, losses + more))
+            found.append(Finding(KIND, one.hook, problem + more))
     return found
 
 
@@ -163,4 +166,6 @@ def _summary(one: Deliveries) -> HookSummary:
     state = one.state()
     waiting, failed = len(one.queued()), one.failed_count()
     reason = one.last_reason() if failed else ""
-    return HookSummary(one.hook, waiting, failed, state.dropped, state.missed, reason)
+    return HookSummary(
+        one.hook, waiting, failed, state.dropped, state.missed, reason, one.trouble()
+    )

@@ -8,7 +8,7 @@ from dibs.serve.delivery_routes import DELIVERY_ROUTES
 from dibs.serve.lock_routes import LOCK_ROUTES
 from dibs.serve.operator_routes import OPERATOR_ROUTES
 from dibs.serve.route_table import OPEN, READ, RouteCall, route
-from dibs.serve.task_routes import TASK_ROUTES
+from dibs.serve.task_routes import TASK_ROUTES, whole
 from dibs.serve.tokens import Role
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ def _status(service: Service, call: RouteCall) -> dict[str, object]:
 
 
 def _metrics(service: Service, call: RouteCall) -> str:
+    whole(call)
     return service.wording.metrics(service.reads)
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from dibs.blocks import ClaimBase
 from dibs.model import names
 from dibs.model.errors import BadName, DibsError, UnknownId, short
 from dibs.model.filters import parse, states, uses
@@ -16,7 +17,8 @@ from dibs.model.reasons import last_reasons
 from dibs.model.task import AVAILABLE, DONE, FAILED, FREE, STATES
 from dibs.model.waiters import WAITER_STATES
 from dibs.serve.bodies import BYTES, FLAG, NAMES, NUMBER, TABLE, TEXT, WHOLE, Field
-from dibs.serve.problems import Refusal
+from dibs.serve.lock_names import RESERVED
+from dibs.serve.problems import CODES, Refusal
 from dibs.serve.route_table import READ, WAIT, Made, RouteCall, route
 from dibs.serve.tokens import Role
 from dibs.serve.values import bytes_of, content, cursor_of, plain, process_of, task_fields
@@ -73,7 +75,7 @@ _CLAIM = {
     "truncated?": "flag",
     "answers?": "list",
 }
-_CLAIM_CODES = ("lost", "not_exact", "invalid_field")
+_CLAIM_CODES = ("lost", "not_exact", "invalid_field", "reserved_id")
 
 
 # Helpers
@@ -84,6 +86,13 @@ def covered(call: RouteCall, ident: str) -> str:
     if not call.who.covers(ident):
         raise Refusal("forbidden", f"the token is only for ids that begin with {call.who.prefix}")
     return ident
+
+
+def usable(call: RouteCall, ident: str) -> str:
+    """The same for an id that is to be made, claimed or locked: none of the server's own."""
+    if ident.startswith(RESERVED):
+        raise Refusal("reserved_id", f"{short(ident)}: {CODES['reserved_id'].text}")
+    return covered(call, ident)
 
 
 def whole(call: RouteCall) -> None:
@@ -126,9 +135,22 @@ def named_owner(call: RouteCall) -> str | None:
 def own_claim(service: Service, call: RouteCall) -> Claim:
     """The claim of that exact name; a worker's token must have made it."""
     claim = service.board.attach(exact_name(call, call.path["name"]))
+    if claim.task.kind == "lock":
+        usable(call, claim.task.id)
     if call.who.role < Role.OPERATOR and not _is_own(call, claim):
         raise Refusal("forbidden", f"this claim was not made with the token of {call.who.name}")
+    _restore_owner(call, claim)
     return claim
+
+
+def _restore_owner(call: RouteCall, claim: Claim) -> None:
+    """Name the owner of a claim that is gone as its record did, for the log's line about it."""
+    record, folded = claim.record, names.fold_owner(call.who.name)
+    if isinstance(claim, ClaimBase) and not record.host and record.owner.startswith(f"{folded}-"):
+        agent = record.owner[len(folded) + 1 :]
+        exact = call.who.owner(call.agent)
+        whose = exact if names.fold_owner(exact) == record.owner else f"{call.who.name}/{agent}"
+        claim.record = record._replace(owner=whose)
 
 
 def _is_own(call: RouteCall, claim: Claim) -> bool:
@@ -183,11 +205,12 @@ def _add(service: Service, call: RouteCall) -> Answer:
     given = call.given
     payload = bytes_of(given, "payload") or b""
     task = service.board.add(
-        covered(call, given["id"]),
+        usable(call, given["id"]),
         payload,
         priority=given["priority"],
         start_in=given["start_in"],
         start_at=given["start_at"],
+        by=call.who.owner(call.agent),
     )
     return _became("added", task)
 
@@ -214,7 +237,7 @@ def _claim(service: Service, call: RouteCall) -> Answer | Made:
     if ident is None and call.who.prefix:
         claim = _claim_below(board, call, terms)
     else:
-        claim = board.claim(None if ident is None else covered(call, ident), **terms)
+        claim = board.claim(None if ident is None else usable(call, ident), **terms)
     return {"status": "empty"} if claim is None else _made(claim, "claimed")
 
 
@@ -254,11 +277,13 @@ def _resume(service: Service, call: RouteCall) -> Answer | Made:
     if given["name"]:
         exact_name(call, given["name"])
         old = service.board.attach(given["name"])
+        if old.task.kind == "lock":
+            usable(call, old.task.id)
         if call.who.role < Role.OPERATOR and not _is_own(call, old):
             raise Refusal("forbidden", "this claim was not made with this token")
     owner = None if given["name"] and given["owner"] is None else named_owner(call)
     claim = service.board_for(given["host"]).resume(
-        covered(call, given["id"]) if given["id"] else "",
+        usable(call, given["id"]) if given["id"] else "",
         owner=owner,
         name=given["name"],
         ttl=given["ttl"],
@@ -281,7 +306,7 @@ def _acquire(service: Service, call: RouteCall) -> Answer | Made:
             raise Refusal("forbidden", "this lease was not made with this token")
     owner = None if lease and given["owner"] is None else named_owner(call)
     claim = service.board_for(given["host"]).acquire(
-        covered(call, given["id"]),
+        usable(call, given["id"]),
         slots=given["slots"],
         lease=lease,
         owner=owner,
@@ -587,7 +612,7 @@ TASK_ROUTES = (
             "start_at": Field(NUMBER, "the same as unix seconds of the board's clock", 0, 2**36),
         },
         answer=_TASK,
-        codes=("exists", "invalid_field", "missing_field"),
+        codes=("exists", "invalid_field", "missing_field", "reserved_id"),
     ),
     route(
         "GET /v1/tasks",
@@ -638,7 +663,7 @@ TASK_ROUTES = (
         answer=_CLAIM,
         codes=(
             *("held", "not_due", "asked", "paused", "unclaimable", "unknown_id"),
-            *("invalid_ttl", "invalid_metadata", "invalid_field", "lost", "exists"),
+            *("invalid_ttl", "invalid_metadata", "invalid_field", "lost", "exists", "reserved_id"),
         ),
     ),
     route(
@@ -650,7 +675,7 @@ TASK_ROUTES = (
         answer=_CLAIM,
         codes=(
             *("held", "changed", "not_exact", "unknown_id", "lost", "paused", "exists"),
-            *("invalid_ttl", "invalid_metadata", "invalid_field"),
+            *("invalid_ttl", "invalid_metadata", "invalid_field", "reserved_id"),
         ),
     ),
     route(
@@ -669,7 +694,7 @@ TASK_ROUTES = (
         },
         answer=_CLAIM,
         codes=(
-            *("held", "paused", "lost", "not_exact", "unclaimable", "exists"),
+            *("held", "paused", "lost", "not_exact", "unclaimable", "exists", "reserved_id"),
             *("invalid_ttl", "invalid_metadata", "invalid_field", "missing_field"),
         ),
     ),

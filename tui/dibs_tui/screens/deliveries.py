@@ -64,8 +64,8 @@ class DeliveriesScreen(Ask):
 def _counts(one: HookSummary) -> str:
     """What else an operator must know of a hook; empty if there is nothing."""
     parts = [f"{one.waiting:,} waiting"] if one.waiting else []
-    losses = one._replace(failed=0).losses
-    parts += [losses] if losses else []
+    problem = one._replace(failed=0).problem
+    parts += [problem] if problem else []
     return f"{clean(one.hook, 32)}: {', '.join(parts)}" if parts else ""
 
 
