@@ -169,7 +169,10 @@ def _types(nodes: list[ast.AST], lines: list[str]) -> Iterator[Cut]:
             before = lines[row - 1].encode()[:column].rpartition(b"->")[0].rstrip()
             yield (row, len(before)), _end(node.returns), ""
         elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            yield _place(node.body[0]), _end(node.body[-1]), "pass"
+            if node.orelse:
+                yield _place(node.body[0]), _end(node.body[-1]), "pass"
+            else:  # at the top of a module, so that it is never all that a body has
+                yield _place(node), _end(node), ""
 
 
 def _variables(nodes: list[ast.AST]) -> Iterator[Cut]:
