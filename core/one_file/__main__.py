@@ -63,7 +63,7 @@ def packed() -> bytes:
 
 def alike(found: dict[str, bytes]) -> Iterator[tuple[str, bytes]]:
     """Each file after one that has many of its words: what both have is compressed once."""
-    words = {name: set(data.split()) for name, data in sorted(found.items())}
+    words = {name: set(re.findall(rb"\w+", data)) for name, data in sorted(found.items())}
     name = next(iter(words))
     while name:
         last = words.pop(name)
@@ -75,7 +75,7 @@ def alike(found: dict[str, bytes]) -> Iterator[tuple[str, bytes]]:
 
 def _weight(words: set[bytes]) -> float:
     """By this the common words count less for a long file, which has more of everything."""
-    return float(1 + len(words) ** 0.8)
+    return float(1 + len(words) ** 0.6)
 
 
 def files() -> Iterator[tuple[str, bytes]]:
@@ -103,7 +103,7 @@ def bare(source: str) -> str:
         tail = lines[last - 1].encode()[end:].decode()
         blank = "\n" * (last - first)
         lines[first - 1 : last] = f"{head}{instead}{blank}{tail}".splitlines(keepends=True)
-    return _indented(re.sub(r"[ \t]+$", "", "".join(lines), flags=re.MULTILINE))
+    return _tight(_indented(re.sub(r"[ \t]+$", "", "".join(lines), flags=re.MULTILINE)))
 
 
 def _indented(source: str) -> str:
@@ -117,6 +117,23 @@ def _indented(source: str) -> str:
         spaces = len(line) - len(line.lstrip(" "))
         if spaces and n + 1 not in inside:
             lines[n] = "\t" * (spaces // 4) + line[spaces:]
+    return "".join(lines)
+
+
+def _tight(source: str) -> str:
+    """The same lines without the spaces around operators, outside of texts."""
+    lines, last, texts = source.splitlines(keepends=True), None, 0
+    gaps = []
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if last is not None and not texts and tokenize.OP in (last.type, token.type):
+            (row, end), (_, start) = last.end, token.start
+            if row == token.start[0] and end < start and token.line[start:].strip():
+                gaps.append((row, end, start))
+        kind = tokenize.tok_name[token.type]  # from Python 3.12 on an f-string is several tokens
+        texts += (kind == "FSTRING_START") - (kind == "FSTRING_END")
+        last = token if token.string.strip() else None
+    for row, end, start in reversed(gaps):
+        lines[row - 1] = lines[row - 1][:end] + lines[row - 1][start:]
     return "".join(lines)
 
 

@@ -190,6 +190,15 @@ def test_the_printed_name_of_a_claim_of_a_lock_is_not_another_lock(command: Comm
         assert all(one in command("status", asked) for one in slots)
 
 
+def test_the_name_of_a_claim_is_no_name_of_a_lock(command: Command) -> None:
+    """Or both would hold what each takes for the same lock."""
+    lock = command("acquire", "door/1")
+    for line in (["acquire", lock], ["run", "--lock", lock, "--", "true"]):
+        assert f"{lock} is the name of a claim: give its lock, 'door/1'" in command(*line, code=2)
+    assert [row.split()[1] for row in command("ls").splitlines()] == ["door/1"]
+    command("acquire", "v1.2")
+
+
 def test_an_id_that_looks_like_an_exact_name_is_found(command: Command) -> None:
     command("add", "a", "a.available")
     assert "a=2Eavailable.available" in command("show", "a.available")

@@ -77,6 +77,16 @@ def named(board: Board, text: str) -> tuple[Task, ...]:
     return there
 
 
+def check_lock(name: str) -> None:
+    """Refuse the exact name of a claim as that of a lock: two holders would not meet."""
+    from dibs.model.names import read_printed
+    from dibs.model.slots import split
+
+    claim = read_printed(name)
+    if claim is not None and claim.claim:
+        raise BadName(f"{name} is the name of a claim: give its lock, {split(claim.id)[0]!r}")
+
+
 def given(text: str) -> str:
     """A text from the command line; from standard input if it is `-`."""
     if text != "-":

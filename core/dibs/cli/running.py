@@ -108,11 +108,13 @@ def parse_run(given: dict[str, Any], rest: Sequence[str]) -> argparse.Namespace:
 
 def run(voice: Voice, args: argparse.Namespace) -> int:
     """Claim, run the command and end the claim; no process outlives its lease."""
-    from dibs.cli.boards import board_of
+    from dibs.cli.boards import board_of, check_lock
     from dibs.cli.pausing import announced
     from dibs.cli.stdio import mute
     from dibs.run.supervisor import NOTHING, Plan, Supervisor
 
+    if args.lock is not None:
+        check_lock(args.lock)
     board = board_of(args)
     terms: dict[str, Any] = {"owner": args.owner, "ttl": args.ttl, "metadata": args.meta or ""}
     held: list[Held | Paused] = []

@@ -6,10 +6,10 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from dibs.serve.bodies import NAMES, TEXT, WHOLE, Field
+from dibs.serve.call_rights import Answer, whole
 from dibs.serve.deliveries import check_id
 from dibs.serve.delivery_access import AT_ONCE, MOST, REMOVE, SEND, FolderDeliveries
 from dibs.serve.route_table import READ, RouteCall, route
-from dibs.serve.task_routes import Answer, whole
 from dibs.serve.tokens import Role
 from dibs.serve.values import plain
 

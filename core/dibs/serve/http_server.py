@@ -31,6 +31,7 @@ from dibs.serve.answers import (
 from dibs.serve.board_streams import DeltaFeed, EventTail, check_watches
 from dibs.serve.bodies import read_body, read_query
 from dibs.serve.browser import Browser, Browsing
+from dibs.serve.call_rights import whole
 from dibs.serve.connections import BODY_BYTES, HEAD_SECONDS, ConnectionServer
 from dibs.serve.lock_names import check_lock_name
 from dibs.serve.problems import Refusal, problem_of
@@ -39,7 +40,6 @@ from dibs.serve.route_table import OPEN, READ, STREAM, WAIT, Made, Route, RouteC
 from dibs.serve.routes import ROUTES
 from dibs.serve.service import TICK, Service, Wording
 from dibs.serve.streams import Hub, Stream, encoded, send_feed
-from dibs.serve.task_routes import whole
 from dibs.serve.tokens import Principal, hash_of
 from dibs.serve.waiting import WaitingRequests
 

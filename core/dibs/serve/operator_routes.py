@@ -16,9 +16,9 @@ from dibs.model.events import FORMER_VERBS, LEDGER, NOTHING_MOVED, ON_BOARD
 from dibs.model.hooks import EVENTS
 from dibs.model.rates import TOTALS
 from dibs.serve.bodies import FLAG, NAMES, NUMBER, TEXT, WHOLE, Field
+from dibs.serve.call_rights import Answer, covered, exact_name, named_task, whole
 from dibs.serve.problems import Refusal, code_of, problem_of
 from dibs.serve.route_table import READ, STREAM, RouteCall, route
-from dibs.serve.task_routes import Answer, covered, exact_name, named_task, whole
 from dibs.serve.tokens import Role
 from dibs.serve.values import plain, task_fields
 
