@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dibs.serve.delivery_access import Access
 
 
-class Voice(Protocol):
+class Printer(Protocol):
     """How the command line speaks."""
 
     def result(self, text: str, fields: Mapping[str, object]) -> None:
@@ -29,7 +29,7 @@ class Voice(Protocol):
 
 
 def run(
-    voice: Voice, board: Board, act: str, given: Sequence[str], folder: str | None, *, every: bool
+    voice: Printer, board: Board, act: str, given: Sequence[str], folder: str | None, *, every: bool
 ) -> int:
     """List the failed deliveries, send them again, or remove them."""
     kept = access(board, folder)
@@ -42,7 +42,7 @@ def run(
     return _act(voice, kept, act, [check_id(ident) for ident in given])
 
 
-def _list(voice: Voice, board: Board, kept: Access) -> int:
+def _list(voice: Printer, board: Board, kept: Access) -> int:
     urls = {hook.name: hook.address.origin for hook in board.settings.hooks}
     failed, hooks = kept.failed(), kept.hooks()
     for one in hooks:
@@ -72,7 +72,7 @@ def _list(voice: Voice, board: Board, kept: Access) -> int:
     return 0
 
 
-def _show(voice: Voice, each: Failed) -> None:
+def _show(voice: Printer, each: Failed) -> None:
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(each.at))
     tries = "1 try" if each.tries == 1 else f"{each.tries} tries"
     about = f"{each.verb} {each.task}".rstrip()
@@ -90,7 +90,7 @@ def _show(voice: Voice, each: Failed) -> None:
     )
 
 
-def _act(voice: Voice, kept: Access, verb: str, wanted: list[str]) -> int:
+def _act(voice: Printer, kept: Access, verb: str, wanted: list[str]) -> int:
     act = SEND if verb == "send" else REMOVE
     status = STATUS[act]
     changed = kept.act(act, wanted or [each.id for each in kept.failed()])
