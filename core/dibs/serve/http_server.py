@@ -195,7 +195,7 @@ class BoardHttp:
             thread, tokens = service.verbs, service.tokens
 
         def work() -> Any:
-            if tokens.find(digest) is None:
+            if not tokens.still_valid(digest):
                 raise _unauthorized()
             found = run(service, call)
             if route.path.startswith("/v1/") and route.method == "POST":
