@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import hashlib
 import os
 import re
@@ -566,6 +567,8 @@ async def _serve(
     inner = await loop.create_server(server, "127.0.0.1", 0) if browser and address.tls else None
     if browser is not None:
         browser.begin(_near(_bound(inner) if inner else bound).url, bound.port)
+    gc.collect()
+    gc.freeze()  # else a full collection looks at all modules: 20 ms in which no one is answered
     listening(bound.url)
     senders.begin()
     await stop.wait()
