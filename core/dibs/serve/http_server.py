@@ -26,6 +26,7 @@ from dibs.model.safe_text import shown
 from dibs.serve.answers import (
     encoded_answer,
     headers_of,
+    json_answer,
     new_request_id,
     problem_response,
     response,
@@ -156,8 +157,9 @@ class BoardHttp:
         if route.kind == STREAM:
             return await self._stream(request, request_id, route, digest, call)
         status, data = await self._done(request, route, digest, call)
-        kind = "text/plain; version=0.0.4" if route.path == "/metrics" else "application/json"
-        return response(data, request_id, status, kind)
+        if route.path == "/metrics":
+            return response(data, request_id, status, "text/plain; version=0.0.4")
+        return json_answer(request, data, request_id, status)
 
     async def _done(
         self, request: web.BaseRequest, route: Route, digest: str, call: RouteCall, key: str = ""
@@ -253,7 +255,7 @@ class BoardHttp:
                     raise
                 kept.set_result((problem.status, encoded_answer(problem.fields(request_id))))
         status, data = await asyncio.shield(kept)
-        return response(data, request_id, status)
+        return json_answer(request, data, request_id, status)
 
     async def _principal(self, request: web.BaseRequest) -> tuple[str, Principal]:
         """Who asks, by the token; the body is not read before."""
@@ -569,6 +571,7 @@ async def _serve(
         browser.begin(_near(_bound(inner) if inner else bound).url, bound.port)
     gc.collect()
     gc.freeze()  # else a full collection looks at all modules: 20 ms in which no one is answered
+    gc.set_threshold(10_000)
     listening(bound.url)
     senders.begin()
     await stop.wait()
