@@ -1,20 +1,35 @@
-"""What every board has alike, whatever its engine: `working`, `work` and `lock`.
+"""What is alike in all engines: a board's `working`, `work` and `lock`, and the parts of a claim.
 
-An engine's board inherits `Blocks`. Threads and all else that a plain claim does not need are
-imported when a block is used.
+An engine's board inherits `Blocks` and its claim `ClaimBase`. Threads and all else that a plain
+claim does not need are imported when a block is used.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, overload
 
+from dibs.model.errors import DibsError
+from dibs.model.lazy import LazyModule
+from dibs.model.names import check_metadata
+from dibs.model.settings import check_ttl
+from dibs.model.task import HELD
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from threading import Event
+    from typing import Self
 
     from dibs.keeping import KeptClaim
+    from dibs.model import refusals, slots
     from dibs.model.process import Process
+    from dibs.model.records import Record
+    from dibs.model.task import Task
     from dibs.working import Desk, Working, WorkLoop
+else:
+    refusals, slots = map(LazyModule, ("dibs.model.refusals", "dibs.model.slots"))
+
+MARGIN = 0.8
+"""The part of a ttl after which an owner that could not beat must have stopped."""
 
 
 class Blocks:
@@ -91,3 +106,57 @@ class Blocks:
         from dibs.working import ClaimTerms, lock
 
         return lock(self, ident, slots, ClaimTerms(owner, ttl, metadata), wait)
+
+
+class ClaimBase:
+    """A claim, as far as it needs no storage; `dibs.protocols.Claim` documents each verb."""
+
+    task: Task
+    record: Record
+    deadline: int
+    """On the boot-time clock, in nanoseconds; 0 if the board has to be asked."""
+    _over = False
+    """Whether this process has ended the claim."""
+
+    def __repr__(self) -> str:
+        return f"<claim {self.name}>"
+
+    def __enter__(self) -> Self:
+        if self.task.state != HELD:
+            raise refusals.no_block(self.name)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        try:
+            self.release()
+        except DibsError:
+            if not any(error):  # else the error of the block says more
+                raise
+
+    def release(self, reason: str = "", *, start_in: float = 0.0) -> Task:
+        raise NotImplementedError
+
+    @property
+    def name(self) -> str:
+        return self.task.stem
+
+    @property
+    def id(self) -> str:
+        return self.task.id
+
+    @property
+    def fence(self) -> int:
+        return self.task.fence
+
+    @property
+    def slot(self) -> int:
+        return slots.split(self.task.id)[1] if self.task.state == HELD else 1
+
+    def _changed_record(self, ttl: float | None, metadata: str | None) -> Record:
+        """The record that a heartbeat writes: the same one, unless it says something new."""
+        record = self.record
+        if ttl is not None:
+            record = record._replace(ttl=check_ttl(ttl))
+        if metadata is not None:
+            record = record._replace(metadata=check_metadata(metadata))
+        return record

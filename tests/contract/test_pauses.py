@@ -14,7 +14,6 @@ from tests.contract.command import Command
 from tests.contract.place import Place
 from tests.filesystems.remote import await_
 
-pytestmark = pytest.mark.fast("tests.contract")
 WEB = dibs.this_host()._replace(name="web-7")
 
 

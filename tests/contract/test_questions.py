@@ -14,8 +14,6 @@ from dibs.model.questions import TEXT_CHARS
 from tests.contract.command import Command
 from tests.contract.place import Place, Places
 
-pytestmark = pytest.mark.fast("tests.contract")
-
 HOSTILE = "keep\tthe [b]old[/b] API?\n\x1b[31mred\x1b]0;x\x07\u202ertl \x00 ünï ☃ [@click=quit]"
 
 

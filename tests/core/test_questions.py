@@ -31,8 +31,6 @@ from dibs.model.task import Stamp, Task
 from tests.core.library import Fleet
 from tests.core.tools import Place
 
-pytestmark = pytest.mark.fast("dibs.files")
-
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:

@@ -6,9 +6,9 @@ itself.
 
 from __future__ import annotations
 
+from dibs.blocks import MARGIN
 from dibs.files import upgrading
 from dibs.files.board_files import MARK, TOML
-from dibs.files.claims import MARGIN
 from dibs.model.errors import StorageError
 from dibs.model.records import Record, encode
 from dibs.model.task import AVAILABLE, CLAIMED, FREE, HELD

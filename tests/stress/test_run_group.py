@@ -17,8 +17,6 @@ from dibs.run import group
 from dibs.run.group import Ending, Work, look
 from tests.stress.running import Site, alive, ended, site, until
 
-pytestmark = pytest.mark.fast("dibs.run")
-
 MANY = 40
 
 
@@ -143,6 +141,7 @@ def starting(monkeypatch: pytest.MonkeyPatch) -> set[int]:
     return found
 
 
+@pytest.mark.fast("dibs.run")
 def test_a_process_that_is_starting_a_program_is_waited_for_and_ended(starting: set[int]) -> None:
     work = Work(claim("a"), since_now())
     with sleeper(DIBS_CLAIM=work.claim) as left:

@@ -23,8 +23,6 @@ from dibs_tui.model.problems import problems
 from dibs_tui.settings.config import Config
 from tests.patience import PATIENCE
 
-pytestmark = pytest.mark.fast("dibs_tui.demo")
-
 COUNTS = {
     "available": 60,
     "claimed": 25,
@@ -175,6 +173,7 @@ def test_payloads_are_of_many_kinds(board: FilesBoard) -> None:
     assert any("https://" in row.metadata for row in board.entries())
 
 
+@pytest.mark.fast("dibs_tui.demo")
 def test_acts_work_on_it_as_on_any_board(tmp_path: Path) -> None:
     fixed_board.make(str(tmp_path / "tasks"))
     board = fixed_board.board(str(tmp_path / "tasks"))

@@ -21,8 +21,6 @@ from dibs_tui.source.file_events import FileEvents
 from tests.core.test_journal_long import event, written
 from tests.patience import PATIENCE
 
-pytestmark = pytest.mark.fast("dibs_tui.source")
-
 
 class Followed:
     """A model of a watched board, without a screen."""
@@ -107,6 +105,7 @@ def test_a_board_that_comes_back_is_counted_once_with_what_happened_meanwhile(
         followed.end()
 
 
+@pytest.mark.fast("dibs_tui.source")
 def test_another_board_in_its_place_has_its_own_feed_and_rates(tmp_path: Path) -> None:
     for name in ("board", "other"):
         board = dibs.open(tmp_path / name, create=True)

@@ -8,6 +8,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from dibs.blocks import MARGIN, ClaimBase
 from dibs.files import moves
 from dibs.files.board_files import GONE, KNOWN, NOTES, PATIENCE, RECORDS, BoardFiles
 from dibs.files.facts import facts_of, record_of
@@ -15,7 +16,6 @@ from dibs.files.pause_look import find_pause
 from dibs.model import names
 from dibs.model.errors import (
     BoardMissing,
-    DibsError,
     Exists,
     Lost,
     NotExact,
@@ -30,12 +30,10 @@ from dibs.model.lazy import LazyModule
 from dibs.model.names import PAUSED
 from dibs.model.records import Record, encode
 from dibs.model.sample import SECOND
-from dibs.model.settings import check_ttl
 from dibs.model.task import CLAIMED, DONE, FAILED, FREE, HELD, WAITING, Task
 
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Self
 
     from dibs.files import delays, questions
     from dibs.files.outputs import OutputFiles
@@ -48,9 +46,6 @@ else:
     questions, refusals = map(LazyModule, ("dibs.files.questions", "dibs.model.refusals"))
     asking = LazyModule("dibs.model.questions")
     delays, retrying = map(LazyModule, ("dibs.files.delays", "dibs.model.delays"))
-
-MARGIN = 0.8
-"""The part of a ttl after which an owner that could not beat must have stopped."""
 
 
 _UNCLAIMED = (*WAITING, FREE)
@@ -68,7 +63,7 @@ def _outputs() -> ModuleType:
     return outputs
 
 
-class FilesClaim:
+class FilesClaim(ClaimBase):
     """A claim on a task of a files board; `dibs.board.Claim` documents each verb."""
 
     def __init__(self, store: BoardFiles, task: Task, record: Record, deadline: int = 0) -> None:
@@ -76,45 +71,7 @@ class FilesClaim:
         self.task = task
         self.record = record
         self.deadline = deadline
-        """On the boot-time clock, in nanoseconds; 0 if the lease has to be read from the disk."""
         self._refused: set[str] = set()
-        self._over = False
-
-    def __repr__(self) -> str:
-        return f"<claim {self.name}>"
-
-    def __enter__(self) -> Self:
-        """Hold a lock for a `with` block, which releases it."""
-        if self.task.state != HELD:
-            raise refusals.no_block(self.name)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        try:
-            self.release()
-        except DibsError:
-            if not any(error):  # else the error of the block says more
-                raise
-
-    @property
-    def name(self) -> str:
-        """The claim's name as it is printed and as every verb takes it: `<id>.<stamp>.<claim>`."""
-        return self.task.stem
-
-    @property
-    def id(self) -> str:
-        return self.task.id
-
-    @property
-    def fence(self) -> int:
-        """Grows with every claim of this id; a store that gets it can refuse a lower one."""
-        return self.task.fence
-
-    @property
-    def slot(self) -> int:
-        from dibs.model.slots import split
-
-        return split(self.task.id)[1] if self.task.state == HELD else 1
 
     @property
     def ttl(self) -> float:
@@ -141,13 +98,9 @@ class FilesClaim:
         note: str | None = None,
     ) -> None:
         """Extend the lease, counted from before the call; it counts only if it ends in time."""
-        record = self.record
+        record = self._changed_record(ttl, metadata)
         if note is not None:
             note = _outputs().check_note(note)
-        if ttl is not None:
-            record = record._replace(ttl=check_ttl(ttl))
-        if metadata is not None:
-            record = record._replace(metadata=names.check_metadata(metadata))
         port, until = self._store.port, self._until()
         # A holder has nothing better to do than to keep trying; a single command gives up sooner.
         patience = until if self.deadline else min(until, port.boottime() + PATIENCE)

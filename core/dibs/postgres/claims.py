@@ -6,19 +6,18 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from dibs.blocks import MARGIN, ClaimBase
 from dibs.model import names
 from dibs.model.errors import DibsError, Lost, Stop, StorageError, Uncertain, Unclaimable
 from dibs.model.lazy import LazyModule
 from dibs.model.records import TTL_MAX, Record, decode, encode
 from dibs.model.sample import SECOND
-from dibs.model.settings import check_ttl
 from dibs.model.task import ASKED, DONE, HELD, Task
 from dibs.postgres.sessions import AGAIN, PATIENCE
 from dibs.postgres.texts import packed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Self
 
     from dibs.host import Terms
     from dibs.model import delays, refusals, slots
@@ -49,8 +48,6 @@ else:
         ),
     )
 
-MARGIN = 0.8
-"""The part of a ttl after which an owner that could not beat must have stopped."""
 TTL = f"least(greatest(c.ttl, 0), {TTL_MAX})"
 """The ttl of a claim in SQL. A row from before the limits may have any number, even NaN, and every
 worker looks at it."""
@@ -61,7 +58,7 @@ _TAKE = "SELECT * FROM dibs.take(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 _TAKE_MANY = "SELECT * FROM dibs.take_many(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 
 
-class PostgresClaim:
+class PostgresClaim(ClaimBase):
     """A claim on a task of a board in a database; `dibs.protocols.Claim` documents each verb."""
 
     def __init__(self, session: Session, task: Task, record: Record, deadline: int = 0) -> None:
@@ -69,41 +66,8 @@ class PostgresClaim:
         self.task = task
         self.record = record
         self.deadline = deadline
-        """On the boot-time clock, in nanoseconds; 0 if the lease has to be read from the server."""
         self._eid = names.escape(task.id)
         self._refused: set[str] = set()
-        self._over = False
-
-    def __repr__(self) -> str:
-        return f"<claim {self.name}>"
-
-    def __enter__(self) -> Self:
-        if self.task.state != HELD:
-            raise refusals.no_block(self.name)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        try:
-            self.release()
-        except DibsError:
-            if not any(error):  # else the error of the block says more
-                raise
-
-    @property
-    def name(self) -> str:
-        return self.task.stem
-
-    @property
-    def id(self) -> str:
-        return self.task.id
-
-    @property
-    def fence(self) -> int:
-        return self.task.fence
-
-    @property
-    def slot(self) -> int:
-        return slots.split(self.task.id)[1] if self.task.state == HELD else 1
 
     @property
     def ttl(self) -> float:
@@ -127,12 +91,8 @@ class PostgresClaim:
         note: str | None = None,
     ) -> None:
         """Extend the lease, counted from before the call; it counts only if it ends in time."""
-        record = self.record
+        record = self._changed_record(ttl, metadata)
         note = None if note is None else saying.check_note(note)
-        if ttl is not None:
-            record = record._replace(ttl=check_ttl(ttl))
-        if metadata is not None:
-            record = record._replace(metadata=names.check_metadata(metadata))
         session, until = self._session, self._until()
         start = session.boottime()
         if start >= until:

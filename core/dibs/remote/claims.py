@@ -7,18 +7,16 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from dibs.blocks import MARGIN, ClaimBase
 from dibs.model import names
 from dibs.model.errors import Changed, DibsError, Lost, Stop, StorageError, Uncertain
 from dibs.model.lazy import LazyModule
 from dibs.model.records import Record
 from dibs.model.sample import SECOND
-from dibs.model.settings import check_ttl
 from dibs.model.task import HELD
 from dibs.remote.sessions import NOTHING, PATIENCE, quoted
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from dibs.host import Terms
     from dibs.model import delays, refusals, slots
     from dibs.model import outputs as saying
@@ -41,12 +39,10 @@ else:
         ),
     )
 
-MARGIN = 0.8
-"""The part of a ttl after which an owner that could not beat must have stopped."""
 REASON_CHARS = 4096
 
 
-class RemoteClaim:
+class RemoteClaim(ClaimBase):
     """A claim on a task of a served board; `dibs.protocols.Claim` documents each verb."""
 
     def __init__(
@@ -56,41 +52,8 @@ class RemoteClaim:
         self.task = task
         self.record = record
         self.deadline = deadline
-        """On the boot-time clock, in nanoseconds; 0 if only the server knows it."""
-        self._over = False
         self._late: set[str] = set()
         """The verbs that were refused: the log has a line of each, and needs no other."""
-
-    def __repr__(self) -> str:
-        return f"<claim {self.name}>"
-
-    def __enter__(self) -> Self:
-        if self.task.state != HELD:
-            raise refusals.no_block(self.name)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        try:
-            self.release()
-        except DibsError:
-            if not any(error):  # else the error of the block says more
-                raise
-
-    @property
-    def name(self) -> str:
-        return self.task.stem
-
-    @property
-    def id(self) -> str:
-        return self.task.id
-
-    @property
-    def fence(self) -> int:
-        return self.task.fence
-
-    @property
-    def slot(self) -> int:
-        return slots.split(self.task.id)[1] if self.task.state == HELD else 1
 
     @property
     def ttl(self) -> float:
@@ -114,12 +77,8 @@ class RemoteClaim:
         note: str | None = None,
     ) -> None:
         """Extend the lease, counted from before the call; it counts only if it ends in time."""
-        record = self.record
+        record = self._changed_record(ttl, metadata)
         note = None if note is None else saying.check_note(note)
-        if ttl is not None:
-            record = record._replace(ttl=check_ttl(ttl))
-        if metadata is not None:
-            record = record._replace(metadata=names.check_metadata(metadata))
         session, until = self._session, self.deadline
         start = session.boottime()
         if until and start >= until:
