@@ -74,7 +74,7 @@ SHOTS = {
     "problems": Shot((120, 40), ("8", "down", "down")),
     "owners": Shot((120, 40), ("9", "down")),
     "feed": Shot((120, 40), ("0",)),
-    "filter": Shot((120, 40), ("slash", *"owner=web-3", "enter")),
+    "filter": Shot((120, 40), ("slash", *"owner=web-2", "enter")),
     "release": Shot((120, 40), ("4", "end", "X")),
     "release-80x24": Shot(_SMALL, ("4", "end", "X")),
     "plan": Shot((120, 40), ("4", "asterisk", "X")),

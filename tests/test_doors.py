@@ -16,14 +16,14 @@ PAGES = ("CONTRIBUTING.md", "docs/architecture.md")
 ROOTS = (ROOT, ROOT / "core", ROOT / "tui")
 """Modules are named as they are imported, other files from the top of the tree."""
 WORDS = {*VERBS, *ALIASES, "run", "demo", "board"}
-OTHERS = {"make", "pip", "pytest", "python", "tmux", "dibs"}
+OTHERS = {"make", "pip", "pytest", "python", "tmux", "uv", "dibs"}
 """Commands of which the pages show lines."""
 FOREIGN = {
     *("ls", "mv", "link", "unlink", "utime", "chmod -R", "rename(2)", "RENAME_NOREPLACE"),
     *("getattr", "DataTable", "pg_current_snapshot()", "pg_snapshot_xmin", "mypy --strict"),
     *("X", "y", "<id>.<stamp>.<claim>", "board.toml", "known/", "gone/", ".dibs/free/"),
     *(".dibs/claims", "postgresql://", "https://", "dibs", "files | postgres | name"),
-    "pip install pre-commit && pre-commit install",
+    *("pip install pre-commit && pre-commit install", ".venv", "uv run", "uv sync"),
 }
 """What is named and is nothing of ours, or is no code: keys, calls, and files on a board."""
 

@@ -24,6 +24,8 @@ from dibs.host import boottime
 from dibs.model.errors import BadName, DibsError, Held, Lost, Paused, short
 from dibs.model.sample import SECOND
 from dibs.model.settings import check_wait
+from dibs.model.waiters import Outage, unreachable
+from dibs.waiting import logged
 from dibs.working import ClaimTerms, intake_of, keep, leave, log, nothing, report_breaker
 
 if TYPE_CHECKING:
@@ -107,6 +109,7 @@ class AsyncBoard:
         priority: int = 5,
         start_in: float = 0.0,
         start_at: float | None = None,
+        by: str = "",
     ) -> Task:
         """Add a task; `Exists` if the id is or was on the board.
 
@@ -115,7 +118,7 @@ class AsyncBoard:
         """
         return await self._calls.do(
             lambda: self._board.add(
-                ident, payload, priority=priority, start_in=start_in, start_at=start_at
+                ident, payload, priority=priority, start_in=start_in, start_at=start_at, by=by
             )
         )
 
@@ -501,7 +504,8 @@ class AsyncWorking:
         self._turn = turn
         self._presence = board.presence(owner) if turn is not None and wait > 0 else None
         self._retry = board.retry()
-        self._held: Held | Paused | None = None
+        self._held: DibsError | None = None
+        self._outage = Outage(logged)
         self._claim: AsyncClaim | None = None
 
     def __repr__(self) -> str:
@@ -554,13 +558,17 @@ class AsyncWorking:
             return None
         self._retry.begin()
         self._held = claim = None
+        why = ""
         try:
             claim = self._take()
-        except Held as error:
-            self._retry.held(error)
+        except (Held, Paused) as error:
+            if isinstance(error, Held):
+                self._retry.held(error)
             self._held = error
-        except Paused as error:
-            self._held = error
+        except DibsError as error:
+            self._held = unreachable(error)
+            why = str(self._held)
+        self._outage.note(why)
         if claim is not None:
             return keep(self._board, claim)
         self._retry.missed()

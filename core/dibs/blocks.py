@@ -35,6 +35,9 @@ MARGIN = 0.8
 class Blocks:
     """The verbs that keep a claim while a body works; `dibs.board.Board` documents each."""
 
+    def owner_name(self, owner: str) -> str:
+        return owner
+
     def working(
         self: Desk,
         ident: str | None = None,

@@ -219,11 +219,13 @@ class Board(Protocol):
         priority: int = 5,
         start_in: float = 0.0,
         start_at: float | None = None,
+        by: str = "",
     ) -> Task:
         """Add a task; `Exists` if the id is or was on the board.
 
         Give a long payload as a binary file that is open for reading. With `start_in` (seconds) or
-        `start_at` (unix seconds on the board's clock) no worker claims it before.
+        `start_at` (unix seconds on the board's clock) no worker claims it before. `by` is who adds
+        it, for the log (default: the user and host).
 
         >>> board.add("report-7", b"what to do", priority=9).name
         'report-7.f0p9.available'
@@ -463,6 +465,15 @@ class Board(Protocol):
 
         >>> board.wait_for(board.claim, 5).id
         'build'
+        """
+
+    def owner_name(self, owner: str) -> str:
+        """The owner that a claim has for which the caller gives this one.
+
+        A server puts the name of a worker's token before it: `TOKEN/web-3`.
+
+        >>> board.owner_name("web-3")
+        'web-3'
         """
 
     def presence(self, owner: str | None = None) -> Presence:

@@ -1,6 +1,6 @@
 """When a worker that loops claims its next task: `dibs run` and `board.work` do it alike.
 
-It honours the retry of the board, pauses, the breaker and the time to wait.
+It honours the retry of the board, pauses, outages, the breaker and the time to wait.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from dibs.host import boottime
-from dibs.model.errors import Held, Paused
+from dibs.model.errors import DibsError, Held, Paused
 from dibs.model.sample import SECOND
+from dibs.model.waiters import Outage, unreachable
 
 if TYPE_CHECKING:
     from dibs.model.breaker import Breaker
@@ -47,7 +48,8 @@ class Intake:
     ) -> None:
         """`take` makes the next claim without waiting, and may raise `Held` or `Paused`.
 
-        `report` receives `waiting`, `paused` with its reason, and `resumed`, each once.
+        `report` receives `waiting`, `paused` with its reason, and `resumed`, each once, and what an
+        `Outage` reports.
         """
         self.retry = retry
         self.breaker = breaker
@@ -62,6 +64,9 @@ class Intake:
         self._waiting = False
         self._paused = ""
         """The pause that the last attempt met; empty if it met none."""
+        self.away: DibsError | None = None
+        """Why the last attempt could not reach the board."""
+        self.outage = Outage(report)
         self._idle = boottime()
 
     def step(self, busy: int, most: int) -> IntakeStep:
@@ -71,7 +76,7 @@ class Intake:
             claim = self.next(busy=bool(busy))
             if claim is not None:
                 return IntakeStep(claim)
-        if not busy and not self.more(busy=False):
+        if not busy and self.over():
             return IntakeStep(over=True)
         self.show(busy=bool(busy))
         return IntakeStep(sleep=self.pause(room=busy < most and self.room()))
@@ -89,19 +94,23 @@ class Intake:
     def next(self, *, busy: bool) -> Claim | None:
         """Try to claim a task; None if there is none, if it is held, or during a pause."""
         self.retry.begin()
-        claim = paused = None
+        claim = paused = away = None
         try:
             claim = self._take()
         except Held as error:
             self.retry.held(error)
         except Paused as error:
             paused = error
+        except DibsError as error:
+            away = unreachable(error)
         if claim is not None:
             self.breaker.began(claim.name)
-        self._note_pause(paused)
+        self._note_outage(away, busy=busy)
+        if away is None:
+            self._note_pause(paused)
         if claim is None:
             self.retry.missed()
-            if not self._waiting and self.more(busy=busy):
+            if away is None and not self._waiting and self.more(busy=busy):
                 self._report("waiting")
         else:
             self.hungry = self._loop
@@ -109,17 +118,25 @@ class Intake:
         return claim
 
     def more(self, *, busy: bool) -> bool:
-        """Whether to wait for another task; a loop waits for the end of a pause however long."""
+        """Whether to wait for another task; a loop sits out a pause or an outage however long."""
         waited = (boottime() - self._idle) / SECOND
         waits = busy or self.breaker.waiting or waited < self._wait
-        sits_out = self._loop and bool(self._paused)
+        sits_out = self._loop and bool(self._paused or self.away is not None)
         return self.hungry and not self._stopped() and (waits or sits_out)
+
+    def over(self) -> bool:
+        """Whether an idle worker ends; raises the last error if it could not reach the board."""
+        if self.more(busy=False):
+            return False
+        if self.away is not None and not self._stopped():
+            raise self.away
+        return True
 
     def ended(self, name: str, outcome: str) -> bool:
         """A claim ended; whether the breaker opens, so that the worker waits."""
         self._idle = boottime()
-        if outcome not in ("done", "failed", "asked"):
-            self.hungry = False  # a lost task is not claimed again silently
+        if outcome in ("released", "stuck"):  # it would claim this task again, or beside its work
+            self.hungry = False
         return self._loop and self.breaker.ended(name, outcome, boottime())
 
     def show(self, *, busy: bool) -> None:
@@ -142,6 +159,16 @@ class Intake:
         """Seconds until the next look."""
         pause = self.retry.every if room else LONGEST
         return min(pause, self.breaker.left(boottime())) if self.breaker.waiting else pause
+
+    def _note_outage(self, away: DibsError | None, *, busy: bool) -> None:
+        """Report the begin and the end of an outage, each once; of a loop it is no wait."""
+        if self.away is not None and self._loop:
+            self._idle = boottime()
+        self.away = away
+        if away is None:
+            self.outage.note("")
+        elif self.more(busy=busy):
+            self.outage.note(f"{away}: trying again")
 
     def _note_pause(self, paused: Paused | None) -> None:
         """Report the begin and the end of a pause, each once; it does not count as waiting."""

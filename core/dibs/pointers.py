@@ -187,7 +187,9 @@ def _board_named_by(data: bytes, file: str) -> str:
     except RecursionError:
         raise BadName(f"{file} is nested too deeply: {fix}") from None
     except ValueError as error:
-        raise BadName(f"{file} is not valid TOML: {error}: {fix}") from None
+        from dibs.model.settings import why_invalid
+
+        raise BadName(f"{file}{why_invalid(data, error)}: {fix}") from None
     text = table.pop("board", None)
     if table:
         raise BadName(f"{file}: there is no key {short(next(iter(table)))}, only board: {fix}")

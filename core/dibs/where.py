@@ -77,8 +77,8 @@ def find(environ: Mapping[str, str] = os.environ) -> FoundBoard:
         _refuse_unmounted(start)
     if found is None:
         raise NoBoard(
-            f"no board was found: {start} is none, and nothing above it is or names one: "
-            f"{_help(start)}"
+            f"no board was found: neither {start} nor a directory above it is a board or "
+            f"names one: {_help(start)}"
         )
     if found.file:
         _require_board(found)
@@ -193,8 +193,17 @@ def _refuse_unmounted(folder: str) -> None:
 
 def _help(start: str) -> str:
     """The two commands that help."""
-    made = "`dibs init tasks`" if repository_of(start)[1] else "`dibs init`"
-    return f"{made} makes one here, and `dibs -d BOARD VERB` names one"
+    top, common = repository_of(start)
+    made = "`dibs init` makes one here"
+    if common:
+        line = shlex.join(["dibs", "init", os.path.relpath(_beside(top), start)])
+        made = f"`{line}` makes one for this repository"
+    return f"{made}, and `dibs -d BOARD VERB` names one"
+
+
+def _beside(top: str) -> str:
+    """A place for the board of a repository where git does not take its tasks for files."""
+    return f"{top}-tasks"
 
 
 def _init(*options: str) -> str:
@@ -278,12 +287,14 @@ def _shared(where: str, common: str, top: str) -> Appointment:
     hint = f"all worktrees of this repository use this board: {file} names it"
     if without_password(where) != where:
         hint += ", without the password: give that in PGPASSWORD or in ~/.pgpass"
-    inside = new and not match_scheme(where) and os.path.commonpath((where, top)) == top != where
-    if new and not inside and where != top:
+    inside = new and not match_scheme(where) and os.path.commonpath((where, top)) == top
+    if new and not inside:
         hint += "; remove that file if it should use another one"
     if inside and os.path.commonpath((where, common)) != common:
-        line = f"/{os.path.relpath(where, top)}/"
-        hint += f"; add {line} to .gitignore, or git takes its tasks for files of the project"
+        line = f"add /{os.path.relpath(where, top)}/ to .gitignore"
+        if where == top:
+            line = f"remove .dibs and that file and make {_beside(top)}"
+        hint += f"; {line}, or git takes its tasks for files of the project"
     return Appointment(where, file, new, hint)
 
 

@@ -21,6 +21,7 @@ from dibs.keeping import KeptClaim
 from dibs.model.breaker import Breaker
 from dibs.model.errors import BadName, DibsError, NothingToClaim, short
 from dibs.model.settings import check_wait
+from dibs.waiting import logged
 
 if TYPE_CHECKING:
     from dibs.host import Host
@@ -264,13 +265,8 @@ def intake_of(
         wait=check_wait(wait),
         presence=board.presence(terms.owner) if wait > 0 else None,
         stopped=stopped,
-        report=report,
+        report=logged,
     )
-
-
-def report(event: str, reason: str = "") -> None:
-    """Log that a worker waits, that a pause stops it, or that it goes on."""
-    log.info("%s: %s" if reason else "%s%s", event, reason)
 
 
 class WorkLoop:

@@ -63,7 +63,7 @@ def packed() -> bytes:
 
 def alike(found: dict[str, bytes]) -> Iterator[tuple[str, bytes]]:
     """Each file after one that has many of its words: what both have is compressed once."""
-    words = {name: set(data.split()) for name, data in sorted(found.items())}
+    words = {name: set(re.findall(rb"\w+", data)) for name, data in sorted(found.items())}
     name = next(iter(words))
     while name:
         last = words.pop(name)
@@ -75,7 +75,7 @@ def alike(found: dict[str, bytes]) -> Iterator[tuple[str, bytes]]:
 
 def _weight(words: set[bytes]) -> float:
     """By this the common words count less for a long file, which has more of everything."""
-    return float(1 + len(words) ** 0.8)
+    return float(1 + len(words) ** 0.6)
 
 
 def files() -> Iterator[tuple[str, bytes]]:
@@ -103,14 +103,15 @@ def bare(source: str) -> str:
         tail = lines[last - 1].encode()[end:].decode()
         blank = "\n" * (last - first)
         lines[first - 1 : last] = f"{head}{instead}{blank}{tail}".splitlines(keepends=True)
-    return _indented(re.sub(r"[ \t]+$", "", "".join(lines), flags=re.MULTILINE))
+    return _tight(_indented(re.sub(r"[ \t]+$", "", "".join(lines), flags=re.MULTILINE)))
 
 
 def _indented(source: str) -> str:
     """The same lines with one tab for four spaces, outside of texts that have several lines."""
     lines, inside = source.splitlines(keepends=True), set[int]()
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.STRING:
+        # From Python 3.12 on an f-string is several tokens, of which these are its text.
+        if tokenize.tok_name[token.type] in ("STRING", "FSTRING_MIDDLE"):
             inside.update(range(token.start[0] + 1, token.end[0] + 1))
     for n, line in enumerate(lines):
         spaces = len(line) - len(line.lstrip(" "))
@@ -119,16 +120,42 @@ def _indented(source: str) -> str:
     return "".join(lines)
 
 
+def _tight(source: str) -> str:
+    """The same lines without the spaces around operators, outside of texts."""
+    lines, last, texts = source.splitlines(keepends=True), None, 0
+    gaps = []
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if last is not None and not texts and tokenize.OP in (last.type, token.type):
+            (row, end), (_, start) = last.end, token.start
+            if row == token.start[0] and end < start and token.line[start:].strip():
+                gaps.append((row, end, start))
+        kind = tokenize.tok_name[token.type]  # from Python 3.12 on an f-string is several tokens
+        texts += (kind == "FSTRING_START") - (kind == "FSTRING_END")
+        last = token if token.string.strip() else None
+    for row, end, start in reversed(gaps):
+        lines[row - 1] = lines[row - 1][:end] + lines[row - 1][start:]
+    return "".join(lines)
+
+
 Cut = tuple[tuple[int, int], tuple[int, int], str]
 """From a line and byte up to another, and what is written instead."""
 
 
 def _docstrings(nodes: list[ast.AST]) -> Iterator[Cut]:
-    """Every text that is a statement; an empty one stays, which may be all that a body has."""
+    """Every text that is a statement; an empty one stays where it is all that a body has."""
     for node in nodes:
-        text = node.value if isinstance(node, ast.Expr) else None
-        if isinstance(text, ast.Constant) and isinstance(text.value, str):
-            yield _place(text), _end(text), '""'
+        body = getattr(node, "body", None)
+        texts = [each for each in body if _is_text(each)] if isinstance(body, list) else []
+        for each in texts:
+            yield _place(each), _end(each), '""' if len(texts) == len(body or ()) else ""
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
 
 
 def _types(nodes: list[ast.AST], lines: list[str]) -> Iterator[Cut]:

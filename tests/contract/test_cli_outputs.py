@@ -89,3 +89,14 @@ def test_show_has_the_result_and_the_attempts_with_output(command: Command) -> N
     shown = command.run("show", "x").stdout.decode()
     assert 'result     {"answer": 42}' in shown
     assert command.runnable("`dibs logs x`") in shown
+
+
+def test_the_output_of_a_claim_is_found_by_its_printed_name(command: Command) -> None:
+    command("add", "a")
+    for word in ("first", "second"):
+        script = f"echo {word}; echo $DIBS_CLAIM; exit 1"
+        command.run("run", "--log", "--", "sh", "-c", script)
+        assert command("logs", command("ls", "id=a").split()[5]).splitlines()[0] == word
+    claim = command("logs", "a", "--attempt", "1").splitlines()[1]
+    assert command("logs", claim).splitlines() == ["first", claim]
+    assert "no output of" in command("logs", f"{claim[:-10]}0123456789", code=3)

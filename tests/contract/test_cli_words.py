@@ -157,3 +157,48 @@ def test_a_lock_is_shown_as_a_task_is(command: Command) -> None:
     shown = command("show", "door")
     for part in ("held", lock.name, "nightly", "verdict", "remaining"):
         assert part in shown
+
+
+def test_a_verb_that_reads_takes_the_exact_names_that_others_print(command: Command) -> None:
+    """And shows nothing else under it: a claim that is gone is refused with what is there now."""
+    (available,) = command("add", "a").split()
+    assert command.run_with("text", "add", "v1.2", "--file", "-").stdout == b"v1=2E2.available\n"
+    assert command("show", "v1=2E2.available", "--payload") == "text"
+    assert "a.available" in command("show", available)
+    claim = command("claim", "a", "--owner", "me")
+    assert "is gone: now it is" in command("show", available, code=3)
+    for name in (claim, f"{claim}.claimed"):
+        assert "verdict" in command("show", name)
+        assert command("show", name, "--payload") == ""
+        assert command("log", name) == command("log", "a") != ""
+        assert command("wait", name, "--timeout", "0", code=4) == ""
+    failed = command("fail", claim, "--reason", "why")
+    assert claim in command("show", failed)
+    assert f"{claim} is gone: now it is {failed}" in command("show", claim, "--payload", code=3)
+    assert command("show", "none.available", code=3) == command("show", "none", code=3)
+    done = command("done", command("claim", "a"))
+    assert command("wait", done) == done
+    assert command("log", "--last", "1", done).split()[1] == "done"
+
+
+def test_the_printed_name_of_a_claim_of_a_lock_is_not_another_lock(command: Command) -> None:
+    lock = command("acquire", "door")
+    assert lock in command("status", lock)
+    assert "door" in command("show", lock)
+    slots = [command("acquire", "gate", "--slots", "2") for _ in range(2)]
+    for asked in slots:
+        assert all(one in command("status", asked) for one in slots)
+
+
+def test_the_name_of_a_claim_is_no_name_of_a_lock(command: Command) -> None:
+    """Or both would hold what each takes for the same lock."""
+    lock = command("acquire", "door/1")
+    for line in (["acquire", lock], ["run", "--lock", lock, "--", "true"]):
+        assert f"{lock} is the name of a claim: give its lock, 'door/1'" in command(*line, code=2)
+    assert [row.split()[1] for row in command("ls").splitlines()] == ["door/1"]
+    command("acquire", "v1.2")
+
+
+def test_an_id_that_looks_like_an_exact_name_is_found(command: Command) -> None:
+    command("add", "a", "a.available")
+    assert "a=2Eavailable.available" in command("show", "a.available")

@@ -26,6 +26,22 @@ def test_the_next_task_is_the_most_urgent_and_then_the_first_by_name(place: Plac
     assert order == ["c", "a", "b", "d"]
 
 
+def test_the_log_says_who_added_a_task(place: Place) -> None:
+    place.board.add("x", by="ann@desk")
+    place.board.add("y")
+    assert place.board.log.of("x")[0].by == place.signed("ann@desk")
+    assert place.board.log.of("y")[0].by == place.signed(place.board.host.signature)
+    with pytest.raises(dibs.BadName, match="who acts"):
+        place.board.add("z", by=7)  # type: ignore[arg-type]
+
+
+def test_the_owner_of_a_claim_is_what_the_board_makes_of_its_name(place: Place) -> None:
+    place.board.add("x")
+    claim = place.board.claim(owner="me")
+    assert claim is not None
+    assert claim.record.owner == place.board.owner_name("me")
+
+
 def test_an_empty_board_gives_nothing(place: Place) -> None:
     assert place.board.claim() is None
 

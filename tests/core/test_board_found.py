@@ -629,6 +629,20 @@ def test_init_outside_of_the_work_tree_says_nothing_about_git_ignoring_it(
 
 
 @needs_git
+def test_a_board_for_a_repository_is_proposed_outside_of_the_work_tree(terrain: Terrain) -> None:
+    main, *_ = terrain.worktrees()
+    (main / "src").mkdir()
+    said = terrain.refused(main / "src", "ls", code=2)
+    assert f"`dibs init ../../{main.name}-tasks` makes one for this repository" in said
+    here = terrain.run(main, "init")
+    assert f"make {main}-tasks, or git takes its tasks for files" in here.stderr
+    (main / ".git/dibs.toml").unlink()
+    shutil.rmtree(main / ".dibs")
+    done = terrain.run(main / "src", "init", f"../../{main.name}-tasks")
+    assert (done.returncode, done.stdout) == (0, f"{main}-tasks\n")
+
+
+@needs_git
 def test_inits_of_different_boards_at_the_same_time_make_one(terrain: Terrain) -> None:
     trees = terrain.worktrees()
     for turn in range(5):

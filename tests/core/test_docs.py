@@ -70,7 +70,8 @@ def test_the_page_has_every_refusal_field_figure_and_filter(place: Place) -> Non
 
 def test_the_page_has_every_event() -> None:
     run = ROOT / "core/dibs/run"
-    pages = (run / "job.py", run / "supervisor.py", run.with_name("intake.py"))
+    beside = (run.parent / name for name in ("intake.py", "model/waiters.py"))
+    pages = (run / "job.py", run / "supervisor.py", *beside)
     code = "".join(page.read_text() for page in pages)
     events = set(re.findall(r"(?:report\(|outcome(?:, [^=]*)? = )\"([a-z]+)\"", code))
     events |= set(
@@ -143,7 +144,8 @@ def test_the_examples_for_agents_run_unchanged(env: dict[str, str]) -> None:
     assert (work / "report-7.out").read_text() == "the work of fence 1\n"
     assert (work / "report-8.out").read_text() == "work\n"
     assert "the side effect" in out
-    names = sorted(path.name.partition(".")[0] for path in (work / "tasks/done").iterdir())
+    done = (work.parent / "example-tasks/done").iterdir()
+    names = sorted(path.name.partition(".")[0] for path in done)
     assert names == ["report-7", "report-8"]
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from dibs.cli.grammar import COMMANDS
 from dibs.model.task import STATES
 from dibs_tui.settings.config import load
 from tests.core.test_docs import ROOT, example_commands, parser_for
+from tests.core.test_readme import free_address
 from tests.core.tools import NOBODY, give
 from tests.patience import PATIENCE
 
@@ -154,7 +156,7 @@ def unknown(command: list[str]) -> list[str]:
     """What a command names that the command line does not have."""
     while command[:1] in (["-d"], ["--json"]):
         command = command[2 if command[0] == "-d" else 1 :]
-    if command in ([], ["."], ["demo"], ["tasks"]):  # the dashboard
+    if command in ([], ["."], ["demo"], ["tasks"], ["/srv/jobs"]):  # the dashboard
         return []
     if command[0] == "help":
         return [] if topics.page(command[1]) else command
@@ -166,12 +168,35 @@ def unknown(command: list[str]) -> list[str]:
     return [word for word in given if word.startswith("-") and word not in known]
 
 
+SERVED = {
+    "http.md": '"status": "acquired"',
+    "browser.md": "303 See Other",
+    "engines.md": "report-1.f1.web-",
+}
+"""A page whose first blocks start a server, and what they print at last."""
+
+
+@pytest.mark.parametrize("page", SERVED)
+def test_a_page_with_a_server_runs_from_nothing(at: Place, page: str) -> None:
+    lacks = [tool for tool in ("curl",) if shutil.which(tool) is None]
+    lacks += [name for name in ("aiohttp",) if find_spec(name) is None]
+    if lacks:
+        pytest.skip(f"A PAGE WAS NOT FOLLOWED: without {', '.join(lacks)}")
+    number = {"http.md": 1}.get(page, 2)
+    address = free_address()
+    script = "".join(of(page, "sh")[:number]).replace("127.0.0.1:7373", address)
+    script = script.replace(" serve &", f" serve --listen {address} &")
+    printed = at.run(f"trap 'kill $server' EXIT\n{script}")
+    assert SERVED[page] in printed, printed
+
+
 def test_the_crontabs_run_in_the_environment_of_cron_and_say_nothing(at: Place) -> None:
     """The first minute, and the next: then the day's task exists, and is done."""
     tables = of("how-to/cron.md", "crontab")
     assert len(tables) == 3
-    for board in ("jobs", "reports", "tasks"):
-        at.run(f"dibs init {board} && dibs -d {board} pauses")
+    for made in of("how-to/cron.md", "shell"):
+        at.run(made.replace("sudo ", "").replace("/srv", str(at.work)))
+    at.run("dibs init tasks")
     for name in ("backup.sh", "report.sh"):
         at.run(f"printf '#!/bin/sh\necho $DIBS_ID >> {at.work}/ran\n' > jobs/{name}")
         at.run(f"chmod +x jobs/{name}")

@@ -6,6 +6,7 @@ import errno
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -47,7 +48,7 @@ def assert_repaired(place: Place) -> None:
     assert kinds(place) == []
 
 
-def interrupted(place: Place, ident: str = "x", payload: bytes = b"p", **more: int) -> None:
+def interrupted(place: Place, ident: str = "x", payload: bytes = b"p", **more: Any) -> None:
     """An adder dies after it began the life of an id and before it published the payload."""
     dying(place, "rename", ".dibs/new/", lambda board: board.add(ident, payload, **more))
     assert place.names() == []

@@ -12,6 +12,7 @@ import pytest
 
 import dibs
 from dibs.cli.refusal import status
+from dibs.model.settings import DEFAULT_TOML
 from tests.contract.test_verbs_reader import populate
 from tests.core.tools import NOBODY, News, Place, give, in_child, settle
 
@@ -217,6 +218,27 @@ def test_invalid_settings_have_their_own_error(
     with pytest.raises(kind, match=r"board\.toml") as caught:
         dibs.open(place.path)
     assert status(caught.value) == "not-a-board", "the word in scripts stays"
+
+
+@pytest.mark.parametrize(
+    ("added", "said"),
+    [
+        ("max_attempts = 3", "line 8: max_attempts is already set on line 4"),
+        ('retry = [\n  "5s",\n]', "line 8: retry is already set on line 7"),
+        ("[[hooks]]\nname = 'a'\nretry = []\nname = 'b'", "line 11: name is already set on line 9"),
+    ],
+)
+def test_a_setting_that_is_there_twice_is_named_with_both_lines(
+    place: Place, added: str, said: str
+) -> None:
+    (place.path / ".dibs/board.toml").write_bytes(DEFAULT_TOML + added.encode())
+    with pytest.raises(dibs.BadSettings, match=rf"board\.toml {said}: correct or remove it"):
+        dibs.open(place.path)
+
+
+def test_a_board_that_cannot_be_made_is_reported_with_what_to_do() -> None:
+    with pytest.raises(dibs.BoardMissing, match=r"cannot be made: .*: make it with the rights"):
+        dibs.open("/proc/board", create=True)
 
 
 def test_a_board_that_is_removed_meanwhile_is_reported(place: Place) -> None:

@@ -118,7 +118,7 @@ def test_a_reader_sees_everything_and_changes_nothing(people: People) -> None:
     assert people.site.sql("SELECT count(*) FROM dibs.event") == before
     command = Command(people.where["reader"])
     assert "held" in command("ls")
-    assert "connect as a role that may do this" in command("claim", code=1)
+    assert "connect as a role that may do this" in command("claim", code=3)
 
 
 @pytest.mark.parametrize("role", ["reader", "worker"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import threading
@@ -98,3 +99,50 @@ def test_a_body_that_has_ended_is_committed_until_its_lease_is_over(
     back.join()
     assert claim.outcome == "done"
     assert [task.state for task in site.board.find("a")] == ["done"]
+
+
+def test_an_idle_run_waits_until_the_server_is_back(site: Site, proxy: Proxy) -> None:
+    loop = ("--loop", "--wait", "600", "--log-json", "--", "true")
+    with started(proxy.url(site.database), *loop) as process:
+        assert process.stderr is not None
+        said = list(_until(process, "waiting"))
+        proxy.refuse()
+        said += _until(process, "unreachable")
+        proxy.listen()
+        said += _until(process, "reachable")
+        site.board.add("a")
+        said += _until(process, "done")
+        process.terminate()
+        process.communicate(timeout=PATIENCE)
+    assert process.returncode == 143
+    assert [said.count(event) for event in ("unreachable", "reachable")] == [1, 1]
+
+
+def _until(process: subprocess.Popen[str], event: str) -> Iterator[str]:
+    """The events of a run, up to this one."""
+    assert process.stderr is not None
+    for line in process.stderr:
+        found = str(json.loads(line)["event"])
+        yield found
+        if found == event:
+            return
+    pytest.fail(f"it ended before {event}")
+
+
+def test_a_claim_whose_answer_was_lost_is_released_by_the_next(site: Site, proxy: Proxy) -> None:
+    site.board.add("a")
+    board = dibs.open(proxy.url(site.database))
+    assert isinstance(board, PostgresBoard)
+    board._session.patience = SECOND
+    proxy.refuse()
+    with pytest.raises(dibs.StorageError) as caught:
+        board.claim()
+    assert caught.value.again
+    made = site.board.claim(ttl=600)  # as if the server had done it before it was cut
+    assert made is not None
+    board._session.unanswered.add(made.task.claim)
+    proxy.listen()
+    claim = board.claim()
+    assert claim is not None
+    assert (claim.id, claim.fence, claim.task.attempts) == ("a", 2, 0)
+    assert not board._session.unanswered

@@ -86,7 +86,8 @@ class Place:
 
     def restart(self) -> None:
         """End the server as a power cut does, and start another one at another port."""
-        os.kill(self.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
         self.url, self.pid = _farm(os.getpid()).serve(self.path, self._clocks)
 
     def other(self, host: dibs.Host | None = None) -> RemoteBoard:

@@ -13,7 +13,9 @@ import pytest
 
 import dibs
 from dibs.model.errors import DibsError
+from dibs.model.records import Record
 from dibs.remote import sessions, watch, wire
+from dibs.remote.claims import RemoteClaim
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.fast("dibs.remote")
@@ -112,6 +114,57 @@ def test_an_answer_that_is_none_is_refused_in_one_line(what: str) -> None:
             line = str(caught.value)
             assert line.isprintable()
             assert len(line) < 1000
+
+
+NONSENSE = (
+    "HTML",
+    "a list",
+    "no fields",
+    "a name that is none",
+    "deep",
+    "no HTTP",
+    "another status",
+)
+
+
+@pytest.mark.parametrize("what", NONSENSE)
+def test_a_change_with_an_answer_that_is_none_is_uncertain(what: str) -> None:
+    with answering(sent(GARBAGE[what])) as url:
+        board = dibs.open(url)
+        calls: list[Callable[[], object]] = [
+            board.claim,
+            lambda: board.add("x"),
+            lambda: board.park("x.available", "no"),
+            RemoteClaim(board._session, held, Record(owner="a")).done,  # type: ignore[attr-defined]
+        ]
+        for call in calls:
+            with pytest.raises(dibs.Uncertain, match="unknown whether it was done") as caught:
+                call()
+            assert str(caught.value).isprintable()
+            assert not caught.value.again
+
+
+def test_a_fault_of_the_server_leaves_a_change_uncertain() -> None:
+    fault = fields({"error": "a fault", "code": "internal", "details": {}}, 500)
+    with answering(sent(fault)) as url:
+        board = dibs.open(url)
+        with pytest.raises(dibs.Uncertain, match="unknown whether it was done"):
+            board.add("x")
+        with pytest.raises(dibs.StorageError, match="a fault: see the log of the server"):
+            board.snapshot()
+
+
+def test_an_answer_of_another_version_is_refused_with_both_versions() -> None:
+    answer = sent(fields({"version": "9.9.9"}))
+    with answering(answer) as url, pytest.raises(dibs.StorageError) as caught:
+        dibs.open(url).snapshot()
+    assert f"(here {dibs.__version__}, there '9.9.9')" in str(caught.value)
+
+
+@pytest.mark.parametrize("code", [404, 302])
+def test_a_page_that_refuses_has_changed_nothing(code: int) -> None:
+    with answering(sent(body(b"<html>", code))) as url, pytest.raises(dibs.StorageError):
+        dibs.open(url).add("x")
 
 
 (held,) = [

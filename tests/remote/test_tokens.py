@@ -6,12 +6,15 @@ import os
 import socket
 import subprocess
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
 
 import dibs
+from dibs.remote.engine import RemoteEngine
 from dibs.serve.tokens import FOLDER, Tokens
 from tests.contract.command import Command
+from tests.patience import PATIENCE
 from tests.serve.server_process import ServerProcess, add_token
 
 
@@ -30,12 +33,12 @@ def test_no_token_is_said_with_where_to_put_it(served: ServerProcess) -> None:
 
 
 def test_a_wrong_and_a_revoked_token_are_refused(served: ServerProcess) -> None:
-    assert "wrong or was revoked" in said(served.url, DIBS_TOKEN="dibs_wrong")
+    assert "wrong or was revoked" in said(served.url, code=3, DIBS_TOKEN="dibs_wrong")
     token = add_token(served.board, "gone")
     board = dibs.open(served.url)
     assert said(served.url, "add", "x", code=0, DIBS_TOKEN=token) == "x.available"
     Tokens(str(served.board / FOLDER)).remove("gone")
-    assert "wrong or was revoked" in said(served.url, "claim", DIBS_TOKEN=token)
+    assert "wrong or was revoked" in said(served.url, "claim", code=3, DIBS_TOKEN=token)
     assert [task.state for task in board.find("x")] == ["available"]
 
 
@@ -64,8 +67,9 @@ def test_a_token_is_taken_from_a_file_that_only_its_user_can_read(
 def test_a_role_and_a_prefix_are_kept(served: ServerProcess) -> None:
     reader = add_token(served.board, "look", "reader")
     worker = add_token(served.board, "ci", "worker", "ci-")
-    assert "needs the role worker" in said(served.url, "add", "x", DIBS_TOKEN=reader)
-    assert "only for ids that begin with ci-" in said(served.url, "add", "x", DIBS_TOKEN=worker)
+    assert "needs the role worker" in said(served.url, "add", "x", code=3, DIBS_TOKEN=reader)
+    found = said(served.url, "add", "x", code=3, DIBS_TOKEN=worker)
+    assert "only for ids that begin with ci-" in found
     said(served.url, "add", "ci-1", code=0, DIBS_TOKEN=worker)
     claim = said(served.url, "claim", "--owner", "a", code=0, DIBS_TOKEN=worker)
     board = dibs.open(served.url)
@@ -73,8 +77,93 @@ def test_a_role_and_a_prefix_are_kept(served: ServerProcess) -> None:
     said(served.url, "add", "ci-2", code=0, DIBS_TOKEN=worker)
     other = said(served.url, "claim", code=0, DIBS_TOKEN=worker)
     assert board.attach(other).record.owner == f"ci/{board.host.name}"
-    assert "needs the role operator" in said(served.url, "park", claim, DIBS_TOKEN=worker)
+    assert "needs the role operator" in said(served.url, "park", claim, code=3, DIBS_TOKEN=worker)
     said(served.url, "done", claim, code=0, DIBS_TOKEN=worker)
+
+
+@pytest.mark.parametrize("verb", ["done", "beat", "fail", "release", "ask", "note"])
+def test_the_claim_of_another_token_is_not_allowed(served: ServerProcess, verb: str) -> None:
+    board = dibs.open(served.url)
+    board.add("x")
+    claim = board.claim()
+    assert claim is not None
+    other = add_token(served.board, "other")
+    words = {"ask": ["ask", claim.name, "why"], "note": ["note", "n"]}.get(verb, [verb, claim.name])
+    found = said(served.url, *words, code=3, DIBS_TOKEN=other, DIBS_CLAIM=claim.name)
+    assert "was not made with the token of other: ask its operator" in found
+    claim.verify()
+
+
+def test_a_claim_of_another_token_is_not_verified(served: ServerProcess) -> None:
+    board = dibs.open(served.url)
+    board.add("x")
+    claim = board.claim()
+    assert claim is not None
+    other = add_token(served.board, "other")
+    found = said(served.url, "verify", claim.name, code=5, DIBS_TOKEN=other)
+    assert f"{claim.name} is not yours: " in found
+    assert "was not made with the token of other" in found
+
+
+def test_the_claims_of_a_token_are_found_by_the_owner_that_it_gave(served: ServerProcess) -> None:
+    board = dibs.open(served.url)
+    worker = {"DIBS_TOKEN": add_token(served.board, "t"), "DIBS_SESSION": ""}
+    other = {"DIBS_TOKEN": add_token(served.board, "u")}
+    names = []
+    for number, token in enumerate((worker, worker, other)):
+        board.add(f"x{number}")
+        agent = "web-9" if number != 1 else "web-8"
+        names.append(said(served.url, "claim", "--owner", agent, code=0, **token))
+    mine = ("--mine", "--owner", "web-9")
+    assert names[0] in said(served.url, "ls", *mine, code=0, **worker)
+    for owner in ("web-9", "t/web-9"):
+        found = said(served.url, "prime", "--owner", owner, code=0, **worker)
+        assert f"Yours: {names[0]} " in found
+        assert names[1] not in found
+    listed = said(served.url, "ls", "owner=web-9", code=0, **worker)
+    assert [name in listed for name in names] == [True, False, True]
+    assert said(served.url, "release", *mine, code=0, **worker) == "x0.f1.available"
+    assert all(board.find(each)[0].live for each in ("x1", "x2"))
+    operator = said(served.url, "claim", "--owner", "web-9", code=0)
+    assert board.attach(operator).record.owner == "web-9"
+    assert operator in said(served.url, "ls", *mine, code=0)
+
+
+@pytest.mark.parametrize("role", ["reader", "worker", "operator"])
+def test_a_watch_says_that_a_token_does_no_operators_act(
+    served: ServerProcess, role: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DIBS_TOKEN", add_token(served.board, "look", role))
+    first: SimpleQueue[dibs.Health] = SimpleQueue()
+    watch = dibs.watch(served.url, lambda delta: first.put(watch.health))
+    health = first.get(timeout=PATIENCE)
+    assert health.writable is (role == "operator")
+    if role != "operator":
+        assert health.why_read_only == f"look is the token of a {role}: ask for that of an operator"
+    assert watch.stop(PATIENCE)
+
+
+def test_a_hint_names_no_command_that_works_only_where_the_board_is(served: ServerProcess) -> None:
+    missing = said(served.url, code=2, DIBS_TOKEN=None, DIBS_TOKEN_FILE=None)
+    assert "ask its operator" in missing
+    assert "token add" not in missing
+    for words in (["ls"], ["add", "x", "--role", "worker", "--tokens", str(served.board)]):
+        assert "ask its operator" in said(served.url, "token", *words, code=2)
+    with pytest.raises(dibs.BadName, match="on the server's machine"):
+        RemoteEngine().make_roles(served.url)
+
+
+def test_a_run_whose_token_is_revoked_stops_its_work(served: ServerProcess) -> None:
+    token = add_token(served.board, "gone")
+    dibs.open(served.url).add("x")
+    remove = f"rm {served.board / FOLDER / 'gone'}; exec sleep 600"
+    words = ("run", "--ttl", "3", "--", "sh", "-c", remove)
+    command = Command(served.url)
+    command.env |= {"DIBS_TOKEN": token}
+    done = command.run(*words)
+    assert done.returncode == 5
+    assert b"wrong or was revoked" in done.stderr
+    assert b"Traceback" not in done.stderr
 
 
 def test_the_token_is_in_no_message_and_in_no_command_line(served: ServerProcess) -> None:

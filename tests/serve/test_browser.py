@@ -261,7 +261,7 @@ def test_no_file_or_program_of_the_server_is_reached_from_a_dashboard(
 
 
 @pytest.mark.parametrize("role", ["reader", "worker"])
-def test_what_a_role_may_not_do_the_server_refuses_also_after_unlock(
+def test_a_role_that_may_not_act_has_a_dashboard_that_cannot_be_unlocked(
     serving: Callable[..., ServerProcess], role: str
 ) -> None:
     server = serving()
@@ -280,11 +280,8 @@ def test_what_a_role_may_not_do_the_server_refuses_also_after_unlock(
         await terminal.press(":")
         await terminal.shows("Search")
         await terminal.press(*"unlock", "\r")
-        await terminal.shows("LOCKED")
-        await terminal.press(*"unlock", "\r")
-        await terminal.until(lambda: "READ-ONLY" not in terminal.drawn.text)
-        await terminal.insist("X", "Force-release", "exited")
-        await terminal.insist("y", "none released", "role operator")
+        await terminal.shows(f"rita is the token of a {role}")
+        assert "READ-ONLY" in terminal.drawn.text
 
     visit(server, steps)
     assert [task.name for task in board.find("paint-8")] == [name]
@@ -351,6 +348,82 @@ def test_no_more_dashboards_than_are_allowed(serving: Callable[..., ServerProces
         await third.shows("paint-7")
 
     visit(server, steps)
+
+
+def test_one_token_leaves_room_for_another(serving: Callable[..., ServerProcess]) -> None:
+    server = serving("--dashboards", "2")
+    olga, rita = (add_token(server.board, name, "operator") for name in ("olga", "rita"))
+
+    async def steps(visitor: Visitor) -> None:
+        await visitor.log_in(olga)
+        first = await visitor.terminal()
+        await first.shows("paint-7")
+        jar = aiohttp.CookieJar(unsafe=True)
+        async with aiohttp.ClientSession(cookie_jar=jar) as session:
+            other = Visitor(session, server)
+            await other.log_in(olga)  # another login of the same token
+            second = await other.terminal()
+            wanted = "olga may have 1 at a time. Close another one first."
+            assert await second.ended() == wanted
+            await other.log_in(rita)
+            await (await other.terminal()).shows("paint-7")
+        await first.socket.close()
+        until(lambda: not dashboards(server), "both have ended")
+        await (await visitor.terminal()).shows("paint-7")
+
+    visit(server, steps)
+
+
+def test_a_right_token_gets_in_while_wrong_ones_wait(
+    serving: Callable[..., ServerProcess],
+) -> None:
+    server = serving()
+    token = add_token(server.board, "olga", "operator")
+
+    async def steps(visitor: Visitor) -> None:
+        wrong = [asyncio.ensure_future(visitor.log_in("wrong")) for _ in range(8)]
+        await asyncio.wait(wrong, return_when=asyncio.FIRST_COMPLETED)  # one was refused at once
+        began = time.monotonic()
+        assert (await visitor.log_in(token)).status == 303
+        assert time.monotonic() - began < 1.5
+        statuses = sorted(answer.status for answer in await asyncio.gather(*wrong))
+        assert statuses == [401] * 4 + [429] * 4
+
+    visit(server, steps)
+
+
+def test_the_folders_of_a_killed_server_are_removed_by_the_next(
+    serving: Callable[..., ServerProcess], scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = scratch / "tmp"
+    temporary.mkdir()
+    monkeypatch.setitem(server_process.ENV, "TMPDIR", str(temporary))
+    killed, alive = serving(), serving()
+    token = add_token(alive.board, "olga", "operator")
+
+    async def see(visitor: Visitor) -> None:
+        await visitor.log_in(token)
+        await (await visitor.terminal()).shows("paint-7")
+        if visitor.url == killed.url:
+            killed.kill()
+
+    visit(killed, see)
+
+    async def steps(visitor: Visitor) -> None:
+        await visitor.log_in(token)
+        terminal = await visitor.terminal()
+        await terminal.shows("paint-7")
+        before = set(temporary.iterdir())
+        assert len(before) == 2
+        third = serving()
+        until(lambda: len(set(temporary.iterdir()) & before) == 1, "that of the killed one")
+        await terminal.press("?")
+        await terminal.shows("every key")
+        assert third.stop() == 0
+
+    visit(alive, steps)
+    assert alive.stop() == 0
+    assert list(temporary.iterdir()) == []
 
 
 def test_no_dashboards_means_no_pages(serving: Callable[..., ServerProcess]) -> None:
@@ -524,7 +597,7 @@ def test_a_login_that_no_one_uses_ends_and_their_number_is_bounded() -> None:
 
 def test_a_failed_login_of_one_address_keeps_no_other_away() -> None:
     logins = Logins()
-    with logins.trying("a"), logins.trying("a"), logins.trying("a"), logins.trying("a"):
-        assert not logins.may_try("a")
-        assert logins.may_try("b")
-    assert logins.may_try("a")
+    with logins.failing("a"), logins.failing("a"), logins.failing("a"), logins.failing("a"):
+        assert not logins.may_fail("a")
+        assert logins.may_fail("b")
+    assert logins.may_fail("a")

@@ -19,7 +19,14 @@ import pytest
 
 import dibs
 from dibs.model.hooks import EVENTS, LOCK, MOST, RETRY, Hook
-from dibs.serve.deliveries import FAILED, WAITING, Deliveries, HookPlace, place_of
+from dibs.serve.deliveries import (
+    FAILED,
+    WAITING,
+    Deliveries,
+    HookPlace,
+    place_of,
+)
+from dibs.serve.delivery_access import findings
 from dibs.serve.hook_request import SECONDS
 from dibs.serve.hook_sender import TTL
 from tests.patience import PATIENCE
@@ -472,3 +479,72 @@ def test_links_in_the_folder_of_deliveries_are_not_followed(tmp_path: Path) -> N
     with pytest.raises(dibs.StorageError):
         found.state()
     assert [path.read_text() for path in outside.iterdir()] == ["precious"]
+
+
+def test_a_lock_that_no_sender_holds_is_complained_of_until_it_is_free(
+    scratch: Path, receiver: HookReceiver
+) -> None:
+    place = scratch / "board"
+    board = with_hook(place, receiver.url)
+    claim = board.acquire(f"{LOCK}ci", owner="mallory", ttl=3600)
+    with serving(place) as server:
+        wanted = "nothing is sent: mallory has its lock"
+        until(lambda: wanted in server.log.read_text())
+        until(lambda: kept(place).trouble())
+        assert wanted in run_dibs(place, "deliveries")
+        assert json.loads(run_dibs(place, "--json", "deliveries"))["trouble"].startswith(wanted)
+        (finding,) = findings(board)
+        assert (finding.kind, finding.name) == ("hook", "ci")
+        assert wanted in finding.text
+        assert f"dibs force-release {claim.name} --reason" in finding.text
+        claim.release()
+        started(place)
+        board.add("a")
+        until(lambda: receiver.ids == ["a"])
+        until(lambda: not kept(place).trouble())
+    assert findings(board) == []
+
+
+def test_a_second_server_says_nothing_of_the_first_one_that_sends(
+    scratch: Path, receiver: HookReceiver
+) -> None:
+    place = scratch / "board"
+    with_hook(place, receiver.url)
+    with serving(place):
+        started(place)
+        with serving(place) as other:
+            other.client("ci").get("/status")
+        assert not kept(place).trouble()
+
+
+def test_a_pause_that_stops_a_hook_is_reported(scratch: Path, receiver: HookReceiver) -> None:
+    place = scratch / "board"
+    board = with_hook(place, receiver.url)
+    pause, _ = board.pause_claims("upkeep", locks=True)
+    with serving(place) as server:
+        until(lambda: "upkeep" in kept(place).trouble())
+        assert "hook ci: no lock can be acquired" in server.log.read_text()
+        board.resume_claims([pause.name])
+        started(place)
+        until(lambda: not kept(place).trouble())
+
+
+@pytest.mark.parametrize(
+    ("url", "wanted"),
+    [
+        ("http://127.0.0.1:1/x", "allow it with `dibs serve --hook-network 127.0.0.1`"),
+        ("https://10.0.0.1/x", "allow it with `dibs serve --hook-network 10.0.0.1`"),
+    ],
+)
+def test_an_address_that_will_be_refused_is_reported_at_the_start(
+    scratch: Path, url: str, wanted: str
+) -> None:
+    place = scratch / "board"
+    board = with_hook(place, "http://127.0.0.1:1/x")
+    settings = place / ".dibs/board.toml"
+    settings.write_text(settings.read_text().replace("http://127.0.0.1:1/x", url))
+    with serving(place, "--hook-network", "192.0.2.0/24") as server:
+        until(lambda: wanted in server.log.read_text())
+        until(lambda: kept(place).trouble())
+    assert wanted in run_dibs(place, "deliveries")
+    assert wanted in findings(board)[0].text

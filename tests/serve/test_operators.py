@@ -135,7 +135,8 @@ def test_no_client_writes_what_dibs_itself_writes_into_the_log(
     worker: HttpClient, operator: HttpClient
 ) -> None:
     assert worker.post("/v1/log", {"verb": "report", "text": "begins"})["status"] == "noted"
-    for client, verb in ((worker, "ledger"), (operator, "pause"), (operator, "reap")):
+    assert worker.ask("POST", "/v1/log", {"verb": "ledger", "text": "x"}).code == "forbidden"
+    for client, verb in ((worker, "purge"), (operator, "pause"), (operator, "reap")):
         refused = client.ask("POST", "/v1/log", {"verb": verb, "text": "x"})
         assert (refused.status, refused.code) == (400, "bad_name")
 

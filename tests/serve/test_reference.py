@@ -138,6 +138,7 @@ def examples(client: HttpClient) -> dict[str, tuple[str, object]]:
         "POST /v1/pauses/resume": ("/v1/pauses/resume", {"names": []}),
         "POST /v1/purge": ("/v1/purge", {"older_than": 0}),
         "POST /v1/forget": ("/v1/forget", {"ids": ["a"]}),
+        "POST /v1/deliveries": ("/v1/deliveries", {"act": "send", "ids": []}),
         "POST /v1/entries": ("/v1/entries", {"names": [raised]}),
         "GET /v1/claims": ("/v1/claims?key=x&value=y", None),
         "POST /v1/log": ("/v1/log", {"verb": "report", "text": "x"}),

@@ -174,12 +174,12 @@ def test_more_connections_than_allowed_are_closed(scratch: Path) -> None:
         assert closed >= 20
         for one in held:
             one.close()
-        until(lambda: _answers(client))
+        until(lambda: answers(client))
     finally:
         assert server.stop() == 0
 
 
-def _answers(client: HttpClient) -> bool:
+def answers(client: HttpClient) -> bool:
     try:
         return client.ask("GET", "/health").status == 200
     except OSError:
@@ -309,7 +309,7 @@ def test_health_is_503_while_the_board_is_away(scratch: Path) -> None:
         assert reply.status == 503
         assert reply.data["healthy"] is False
         (scratch / "away").rename(scratch / "board")
-        until(lambda: _answers(client))
+        until(lambda: answers(client))
         assert client.post("/locks/a/acquire")["status"] == "acquired"
     finally:
         assert server.stop() == 0

@@ -6,11 +6,13 @@ import base64
 import secrets
 import threading
 import time
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
 import dibs
+from tests.patience import PATIENCE
 from tests.serve.http_client import HttpClient, Reply, until
 from tests.serve.server_process import ServerProcess, add_token
 
@@ -332,3 +334,72 @@ def test_who_watches_locks_hears_of_those_that_v1_acquires_and_frees(worker: Htt
         assert events.next().name == "acquired"
         worker.post(claim_path(claim, "release"))
         assert events.next().name == "released"
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/claims", {}),
+        ("/v1/claims", {"wait": 30}),
+        ("/v1/claims", {"id": "b"}),
+        ("/v1/acquire", {"id": "gpu"}),
+        ("/v1/acquire", {"id": "disk", "slots": 2}),
+        ("/locks/a/acquire", {}),
+    ],
+)
+def test_a_claim_with_a_key_is_found_again_by_another_server_and_after_a_kill(
+    scratch: Path, path: str, body: dict[str, object]
+) -> None:
+    server, other = ServerProcess(scratch / "board"), ServerProcess(scratch / "board")
+    try:
+        client = server.client("ci")
+        for ident in ("a1", "b", "c"):
+            client.post("/v1/tasks", {"id": ident})
+        key = {"X-Request-Key": "k-1"}
+        made = client.post(path, body, headers=key)
+        there = HttpClient(other.url, client.token)
+        name = "lease_id" if "lease_id" in made else "claim"
+        assert there.post(path, body, headers=key)[name] == made[name]
+        stranger = other.client("another")
+        if path == "/v1/claims" and "id" not in body:
+            assert stranger.post(path, body, headers=key)[name] != made[name]
+            second = there.post(path, body, headers={"X-Request-Key": "k-2"})
+            assert second[name] != made[name]
+        server.kill()
+        assert server.process.stdout is not None
+        server.process.stdout.close()
+        server = ServerProcess(scratch / "board")
+        again = HttpClient(server.url, client.token).post(path, body, headers=key)
+        assert again[name] == made[name]
+        assert again.get("payload") == made.get("payload")
+    finally:
+        assert server.stop() == 0
+        assert other.stop() == 0
+
+
+def test_a_claim_with_a_key_waits_in_line_as_any_other(server: ServerProcess) -> None:
+    client = server.client("ci")
+    waits = threading.Thread(
+        target=lambda: found.append(
+            client.post("/v1/claims", {"wait": 50}, headers={"X-Request-Key": "k"})
+        )
+    )
+    found: list[dict[str, object]] = []
+    waits.start()
+    until(lambda: client.get("/status")["waiting"] == 1)
+    client.post("/v1/tasks", {"id": "a"})
+    waits.join(PATIENCE)
+    assert found[0]["status"] == "claimed"
+
+
+def test_the_log_names_the_owner_of_a_lost_claim_in_full(
+    server: ServerProcess, operator: HttpClient
+) -> None:
+    worker = server.client("t-worker", agent="web-3")
+    worker.post("/v1/tasks", {"id": "a"})
+    claim = worker.post("/v1/claims")["claim"]
+    name = quote(f"{claim}.claimed", safe="")
+    operator.post(f"/v1/names/{name}/force-release", {"reason": "stuck"})
+    assert worker.ask("POST", claim_path(claim, "done"), {}).code == "lost"
+    (event,) = operator.get("/v1/log?verb=refused")["events"]
+    assert (event["by"], event["reason"]) == ("t-worker/web-3", "done")

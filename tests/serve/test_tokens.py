@@ -15,7 +15,7 @@ import pytest
 import dibs
 from dibs.serve.tokens import Principal, Role, Tokens, hash_of
 from tests.patience import PATIENCE
-from tests.serve.http_client import HttpClient
+from tests.serve.http_client import HttpClient, until
 from tests.serve.server_process import ENV, ServerProcess, add_token, certificate, run_dibs
 
 
@@ -189,3 +189,72 @@ def test_a_python_without_aiohttp_is_told_what_to_install(board: Path, scratch: 
     )
     assert done.returncode == 2
     assert "pip install 'dibs[serve]'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "wanted"),
+    [
+        ("", 0o777, "changed by other users"),
+        ("", 0o720, "changed by other users"),
+        ("ci", 0o666, "read or changed by other users"),
+        ("ci", 0o640, "read or changed by other users"),
+    ],
+)
+def test_a_token_that_others_could_have_written_is_refused(
+    board: Path, name: str, mode: int, wanted: str
+) -> None:
+    add_token(board, "ci")
+    folder = board / ".dibs/tokens"
+    path = folder / name if name else folder
+    path.chmod(mode)
+    for words in (("serve",), ("token", "ls"), ("token", "add", "x", "--role", "reader")):
+        (line,) = refused(board, *words).splitlines()
+        assert str(path) in line
+        assert wanted in line
+        assert "chmod go-rwx" in line
+    path.chmod(mode & 0o700)
+    assert run_dibs(board, "token", "ls").startswith("ci")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a file of another user")
+def test_a_token_of_another_user_is_refused(board: Path) -> None:
+    add_token(board, "ci")
+    for path in (board / ".dibs/tokens/ci", board / ".dibs/tokens"):
+        os.chown(path, 12_345, -1)
+        assert f"{path} belongs to another user (uid 12345)" in refused(board, "serve")
+        os.chown(path, os.geteuid(), -1)
+
+
+def test_a_token_that_becomes_unsafe_is_refused_while_the_server_runs(
+    server: ServerProcess,
+) -> None:
+    good, bad = server.client("good"), server.client("bad")
+    assert bad.ask("GET", "/status").status == 200
+    folder = server.board / ".dibs/tokens"
+    (folder / "bad").chmod(0o666)
+    (folder / "evil").write_text("{}")  # so that the folder is read again
+    until(lambda: bad.ask("GET", "/status").status == 401)
+    until(lambda: "bad can be read or changed by other users" in server.log.read_text())
+    assert good.ask("GET", "/status").status == 200
+    folder.chmod(0o777)
+    until(lambda: good.ask("GET", "/status").status == 401)
+    folder.chmod(0o700)
+    until(lambda: good.ask("GET", "/status").status == 200)
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        (("serve", "--clients", "0"), "1 or more"),
+        (("serve", "--tokens", "/etc/passwd"), "/etc/passwd is no folder"),
+        (("token", "ls", "--tokens", "/etc/passwd"), "/etc/passwd is no folder"),
+        (("token", "add", "x", "--role", "reader", "--tokens", "/etc/passwd"), "is no folder"),
+        (("deliveries", "--hooks", "/etc/passwd"), "/etc/passwd is no folder"),
+        (("serve", "--hooks", "/etc/passwd"), "/etc/passwd is no folder"),
+    ],
+)
+def test_what_cannot_be_served_is_one_clear_line(
+    board: Path, words: tuple[str, ...], wanted: str
+) -> None:
+    (line,) = refused(board, *words).splitlines()
+    assert wanted in line

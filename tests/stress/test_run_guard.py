@@ -190,14 +190,39 @@ def test_the_guard_ends_with_its_run(place: Site) -> None:
 
 def test_a_claim_that_is_released_by_force_ends_the_work_at_the_next_beat(place: Site) -> None:
     place.board.add("a")
-    run = place.run("--ttl", "2", "--log-json", "--loop", *place.python(STUBBORN))
+    run = place.run("--ttl", "2", "--log-json", *place.python(STUBBORN))
     child = place.pid("child")
     claim = place.state("a")
     freed = place.board.force_release(claim.stem, "stuck")
     _, err = ended(run, 5)
     assert not alive(child)
     assert events(err)[-1]["event"] == "lost"
-    assert place.state("a") == freed, "a lost claim is never silently claimed again"
+    assert place.state("a") == freed
+
+
+def test_a_loop_goes_on_after_a_lost_claim_and_its_code_says_so(place: Site) -> None:
+    place.board.add("a", priority=9)
+    place.board.add("b")
+    hangs = "if os.environ['DIBS_ID'] == 'a':\n    note('child')\n    time.sleep(600)"
+    run = place.run("--ttl", "2", "--log-json", "--loop", *place.python(hangs))
+    child = place.pid("child")
+    place.board.park(place.board.force_release(place.state("a").stem, "stuck").name, "no")
+    _, err = ended(run, 5)
+    assert not alive(child)
+    said = [(event["event"], event["id"]) for event in events(err) if "id" in event]
+    assert said[-3:] == [("lost", "a"), ("acquired", "b"), ("done", "b")]
+
+
+def test_a_loop_that_a_signal_ends_says_so_although_it_lost_a_claim(place: Site) -> None:
+    place.board.add("a")
+    hangs = "note('child')\ntime.sleep(600)"
+    run = place.run("--ttl", "2", "--log-json", "--loop", "--wait", *place.python(hangs))
+    child = place.pid("child")
+    place.board.park(place.board.force_release(place.state("a").stem, "stuck").name, "no")
+    until(lambda: not alive(child))
+    until(lambda: place.board.waiters())
+    run.send_signal(signal.SIGTERM)
+    ended(run, 143)
 
 
 def test_a_commit_after_a_forced_release_is_refused(place: Site) -> None:

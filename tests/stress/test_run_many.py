@@ -78,11 +78,11 @@ def test_a_lost_claim_decides_the_exit_code_over_other_jobs(
     )
     run = place.run("--jobs", "2", "--ttl", "6", *place.python(program))
     lost, _ = place.pid("a"), place.pid("b")
-    place.board.force_release(place.state("a").stem, "stuck")
+    place.board.park(place.board.force_release(place.state("a").stem, "stuck").name, "no")
     until(lambda: not alive(lost))
     (place.notes / "go-b").touch()
     ended(run, 5)
-    assert place.state("b").attempts == 1
+    assert place.state("b").state == "failed"
 
 
 def test_several_jobs_work_at_once_and_never_more(place: Site) -> None:

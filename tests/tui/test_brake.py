@@ -117,6 +117,23 @@ def test_a_hanging_or_lost_disk_engages_the_brake() -> None:
     assert not brake.why(76.1)
 
 
+def test_a_short_outage_locks_for_less_than_other_signs_of_trouble() -> None:
+    brake = Brake()
+    brake.note_health(Health(fresh=1.0, trouble=Trouble.FAILED), 100.0)
+    brake.note_health(Health(fresh=103.0), 103.0)
+    assert "was unavailable for 3s" in brake.why(103.0)
+    assert brake.left(103.0) == 20.0
+    assert not brake.why(124.0)
+
+
+def test_a_short_outage_does_not_shorten_what_was_suspected_before() -> None:
+    brake = Brake()
+    brake.note_probe(5.0, 99.0)
+    brake.note_health(Health(fresh=1.0, trouble=Trouble.FAILED), 100.0)
+    brake.note_health(Health(fresh=103.0), 103.0)
+    assert brake.left(103.0) == HEALTHY - 4
+
+
 def test_a_released_brake_stays_released_until_all_is_well() -> None:
     brake = Brake()
     brake.note_probe(5.0, 10.0)

@@ -68,7 +68,7 @@ def test_exactly_the_deliveries_that_were_listed_are_sent_again(
         shown = text_of(app)
         assert "2 events could not be sent" in shown
         assert "ci: 7 dropped, log not read in time: 1 times" in shown
-        assert re.search(r"ci  fail deploy-1 +HTTP 500", shown)
+        assert re.search(r"ci     fail deploy-1 +HTTP 500", shown), "the columns stand in line"
         assert "other  fail x" in shown
         assert not {"\x1b", "\x07"} & set(shown)
         assert isinstance(app.screen, DeliveriesScreen)
@@ -118,3 +118,31 @@ def test_the_right_can_be_denied(board: dibs.Board) -> None:
         assert why == "not allowed: deliveries = false in [rights] of config.toml"
 
     drive(Path(board.location.where), steps, config=Config(rights={"deliveries": False}))
+
+
+def test_a_long_reason_is_cut_with_a_mark_and_an_old_event_has_its_day(board: dibs.Board) -> None:
+    fail(board, 1, "deploy-1", "the certificate is not trusted: " * 5)
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await opened(app, pilot)
+        await until(pilot, lambda: "1 event could not be sent" in text_of(app))
+        line = next(line for line in text_of(app).split("\n") if "fail deploy-1" in line)
+        assert re.search(r"(19|20) Nov", line), "whichever time zone this is"
+        assert line.rstrip("│ ").endswith("…")
+
+    drive(Path(board.location.where), steps, size=(80, 24))
+
+
+def test_a_database_says_where_its_deliveries_are(
+    board: dibs.Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nowhere(board: dibs.Board) -> object:
+        return place_of(dibs.Location("postgresql://h/d", "postgresql://h/d"), None)
+
+    monkeypatch.setattr("dibs_tui.screens.deliveries.access", nowhere)
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await opened(app, pilot)
+        await until(pilot, lambda: "a folder of its server: open the board" in text_of(app))
+
+    drive(Path(board.location.where), steps)

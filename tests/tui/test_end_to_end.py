@@ -135,7 +135,7 @@ def test_a_filter_shows_what_matches_and_escape_clears_it(board: dibs.Board, siz
         filtering(shown, "id=nothing-like-it")
         shown.send("Enter")
         shown.wait_for(re.compile(r"0 of \d+ match").search)
-        shown.shows("Esc clears")
+        shown.shows("Esc clear filter")  # while it was typed, the footer said that Esc clears
         shown.send("Escape")
         shown.wait_for(lambda seen: "task-1" in ids(seen))
 

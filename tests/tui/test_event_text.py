@@ -77,8 +77,12 @@ def sentence_of(happened: Event, began: float = 0.0) -> str:
          "· log rotated: .dibs/journal/h.1.jsonl by ada@h: 32 MiB were set aside"),
         (event("ledger", "", "", "", "ada@h", "park: 40 done"),
          "» bulk act ended: by ada@h: park: 40 done"),
-        (event("ponder", "a", "", "", "ada@h", "why"), "? ponder by ada@h: why"),
-        (event("", "a"), "? unknown event by unknown"),
+        (event("ponder", "a", "", "", "ada@h", "why"), "· ponder by ada@h: why"),
+        (event("", "a"), "· unknown event by unknown"),
+        (event("token", "", by="root@h", reason="added rita: reader"),
+         "» token: by root@h: added rita: reader"),
+        (event("hook", "", by="root@h", reason="ci: 2 failed deliveries queued"),
+         "» hook: by root@h: ci: 2 failed deliveries queued"),
     ],
 )  # fmt: skip
 def test_each_verb_has_its_sentence(happened: Event, sentence: str) -> None:

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
 from rich.color import Color
 from textual.pilot import Pilot
 from textual.widgets import Input
@@ -299,3 +300,64 @@ def test_a_filter_leads_to_the_panel_that_has_what_it_lists(path: Path, board: d
         await until(pilot, lambda: "2 marked" in text_of(app))
 
     drive(path, steps, size=(160, 45))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
+def test_the_footer_says_how_to_clear_a_filter_that_is_in_force(
+    path: Path, board: dibs.Board, size: tuple[int, int]
+) -> None:
+    """Where several tables are on the screen, no other place says it."""
+    fled(board)
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        assert "clear filter" not in text_of(app)
+        await pilot.press("slash")
+        await typed(pilot, "id=none-such")
+        await pilot.press("enter")
+        await until(pilot, lambda: "Esc clear filter" in text_of(app).split("\n")[-1])
+        await pilot.press("escape")
+        await until(pilot, lambda: "clear filter" not in text_of(app))
+
+    drive(path, steps, size=size)
+
+
+def test_the_footer_offers_to_unmark_once_no_filter_is_in_force(
+    path: Path, board: dibs.Board
+) -> None:
+    fled(board)
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await pilot.press("3", "space", "slash")
+        await typed(pilot, "owner=web-3")
+        await pilot.press("enter")
+        await until(pilot, lambda: "Esc clear filter" in text_of(app))
+        assert "unmark" not in text_of(app)
+        await pilot.press("escape")
+        await until(pilot, lambda: "Esc unmark" in text_of(app))
+
+    drive(path, steps)
+
+
+def test_a_task_that_no_row_shows_is_not_under_the_cursor_until_the_filter_is_cleared(
+    path: Path, board: dibs.Board
+) -> None:
+    fled(board)
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        screen = app.board_screen
+        assert screen is not None
+        await pilot.press("down", "down")
+        here = screen.body.cursor_task
+        assert here is not None
+        await pilot.press("slash")
+        await typed(pilot, "id=none-such")
+        await pilot.press("enter")
+        await until(pilot, lambda: "Esc clear filter" in text_of(app))
+        assert screen.body.cursor_task is None
+        assert here.id not in text_of(app)
+        await pilot.press("enter")
+        assert app.screen is screen, "nothing to open"
+        await pilot.press("escape")
+        await until(pilot, lambda: screen.body.cursor_task == here)
+
+    drive(path, steps, size=(80, 24))

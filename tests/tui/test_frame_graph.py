@@ -19,7 +19,6 @@ from dibs_tui.model.frame.graph_band import (
 from dibs_tui.model.frame.history import bucket_of, flow, levels
 from dibs_tui.model.frame.pieces import plain
 from dibs_tui.model.frame.tally import Tally
-from dibs_tui.settings.config import Config
 from tests.tui.board_models import NOW, SECOND, claim, event, put, still
 
 pytestmark = pytest.mark.fast("dibs_tui.model.frame")
@@ -208,6 +207,6 @@ def test_owners_whose_claims_are_all_stale_are_not_counted_as_workers() -> None:
     claim(model, "b", "works")
     claim(model, "c", "both", beats=(500.0,))
     claim(model, "d", "both")
-    tally = Tally(model, Config())
+    tally = Tally(model, lambda: 0)
     assert tally.counts(known=True)["owners"] == 3
     assert tally.workers == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from threading import Event as Flag
@@ -13,6 +14,7 @@ from textual.pilot import Pilot
 import dibs
 from dibs import Event, Finding
 from dibs.model.delta import Delta
+from dibs.model.health import Health
 from dibs.model.usual import ENOUGH
 from dibs_tui.app import DibsApp
 from dibs_tui.widgets.messages import FilterRequested, InspectRequested
@@ -104,18 +106,22 @@ def test_a_board_without_problems_says_what_was_checked() -> None:
 
     async def steps(app: ListApp, pilot: Pilot[None]) -> None:
         text = "\n".join(app.lines)
-        assert "all clear" in text
         assert "no stale or late claims" in text
         assert "none waiting for more than 15m" in text
         assert "files are being checked" in text
+        assert "all clear" not in text
         shown.check.done = True
         shown.repaint_changed()
         await pilot.pause()
-        assert "no duplicate, incomplete or unknown files" in "\n".join(app.lines)
+        text = "\n".join(app.lines)
+        assert "no duplicate, incomplete or unknown files" in text
+        assert "✓ all clear" in text
         shown.check.trouble = "x: \x1b[31mdenied"
         shown.repaint_changed()
         await pilot.pause()
-        assert "could not be checked: x: \\x1b[31mdenied" in "\n".join(app.lines)
+        text = "\n".join(app.lines)
+        assert re.search(r"could not be checked:\s+x: \\x1b\[31mdenied", text)
+        assert "all clear" not in text
 
     show_list(shown, steps)
 
@@ -127,6 +133,9 @@ def test_nothing_is_called_well_before_the_full_board_was_read() -> None:
     model = still()
     model.apply(Delta(complete=False))
     show_list(Problems(model, CONFIG, Unread()), steps)
+
+
+READ = Health(fresh=1.0)
 
 
 class Slow:
@@ -149,7 +158,7 @@ class Slow:
 
 
 def ask(check: FileCheck, board: Slow) -> None:
-    check.ask(lambda: board)  # type: ignore[arg-type, return-value]
+    check.ask(lambda: board, READ)  # type: ignore[arg-type, return-value]
 
 
 def test_files_are_checked_rarely_and_by_at_most_one_thread() -> None:
@@ -175,6 +184,55 @@ def test_a_failed_check_keeps_the_last_findings_and_says_why() -> None:
     check.thread.join()
     assert check.trouble == "the disk does not answer"
     assert len(check.findings) == 1
+
+
+def test_files_are_checked_again_soon_after_the_storage_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dibs_tui.widgets.problems._AGAIN", 0.0)
+    board = Slow(dibs.StorageError("the server does not answer"))
+    check = FileCheck()
+    board.go_on.set()
+    ask(check, board)
+    assert check.thread is not None
+    check.thread.join()
+    board.error = None
+    deadline = time.monotonic() + PATIENCE
+    while check.trouble and time.monotonic() < deadline:
+        ask(check, board)
+        check.thread.join()
+    assert (check.trouble, len(check.findings), board.asked) == ("", 1, 2)
+
+
+def test_a_refusal_is_not_asked_for_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dibs_tui.widgets.problems._AGAIN", 0.0)
+    check, board = FileCheck(), Slow(dibs.ReadOnly("the token may not"))
+    board.go_on.set()
+    for _ in range(2):
+        ask(check, board)
+        assert check.thread is not None
+        check.thread.join()
+    assert board.asked == 1
+
+
+def test_files_are_not_checked_while_the_board_cannot_be_read() -> None:
+    check, board = FileCheck(), Slow()
+    away = READ._replace(trouble=dibs.Trouble.FAILED)
+    check.ask(lambda: board, away)  # type: ignore[arg-type, return-value]
+    assert (check.thread, board.asked) == (None, 0)
+
+
+def test_the_tab_counts_what_the_view_lists(path: Path, board: dibs.Board) -> None:
+    """Also what only the check of the files has found."""
+    (path / "x.f1.w-0123456789.claimed.lock").write_text("")
+    board.add("a")
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await pilot.press("8")
+        await until(pilot, lambda: "! problems 1" in text_of(app))
+        await until(pilot, lambda: "8 problems 1" in text_of(app))
+
+    drive(path, steps)
 
 
 def test_enter_on_a_moment_lists_exactly_its_claims(path: Path, board: dibs.Board) -> None:

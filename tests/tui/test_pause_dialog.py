@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,11 @@ def where(board: dibs.Board) -> Path:
     return Path(board.location.where)
 
 
+def said(app: DibsApp) -> str:
+    """The messages now."""
+    return " ".join(toast.words for toast in app.toasts)
+
+
 def line(app: DibsApp) -> str:
     assert isinstance(app.screen, Ask)
     return app.screen.line
@@ -42,6 +48,7 @@ def test_b_pauses_with_a_reason_and_u_undoes_it(board: dibs.Board) -> None:
         await pilot.press("B")
         await asked(app, pilot, "a reason")
         await pilot.press("y")
+        await until(pilot, lambda: "pause: press Tab and type a reason" in said(app))
         assert board.pauses() == ()
         await fill(app, pilot, "#pause-reason", "deploy [/b] 2.1")
         await fill(app, pilot, "#pause-time", "soon")
@@ -212,3 +219,57 @@ def test_a_stale_claim_does_not_go_on(board: dibs.Board) -> None:
         )
 
     drive(where(board), steps)
+
+
+def test_the_figures_go_on_while_the_dialog_is_open_and_after_y(board: dibs.Board) -> None:
+    claim = board.claim("b", owner="other")
+    assert claim is not None
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: len(app.model.holders) == 2)
+        await pilot.press("B")
+        await until(pilot, lambda: "holders go on, 2 now" in text_of(app))
+        (first,) = [task for task in app.model.tasks.values() if task.id == "a"]
+        board.force_release(first.name, "gone")
+        await until(pilot, lambda: "holders go on, 1 now" in text_of(app))
+        await fill(app, pilot, "#pause-reason", "deploy")
+        await pilot.press("y")
+        await until(pilot, lambda: "1 claim still held" in text_of(app))
+        claim.done()
+        await until(pilot, lambda: "nothing is held there" in text_of(app))
+        assert "other on" not in text_of(app)
+
+    drive(where(board), steps)
+
+
+def test_the_lock_of_a_hook_is_no_holder_that_goes_on(board: dibs.Board) -> None:
+    board.acquire("hook~ci", owner="serve-host", ttl=60)
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: len(app.model.holders) == 2)
+        await until(pilot, lambda: "owners 1" in text_of(app))
+        await pilot.press("B")
+        await until(pilot, lambda: "holders go on, 1 now" in text_of(app))
+        await fill(app, pilot, "#pause-reason", "deploy")
+        await pilot.press("y")
+        await until(pilot, lambda: "1 claim still held" in text_of(app))
+        assert "serve-host on" not in text_of(app)
+        await pilot.press("escape", "9")
+        await until(pilot, lambda: "▌9 owners 1" in text_of(app))
+        assert "serve-host" not in text_of(app)
+
+    drive(where(board), steps)
+
+
+def test_owners_with_the_same_beginning_are_told_apart_on_80_columns(board: dibs.Board) -> None:
+    for number in (8, 9):
+        board.add(f"t{number}")
+        board.claim(f"t{number}", owner=f"t-worker/web-{number}")
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: {"…web-8", "…web-9"} <= set(cut(text_of(app))))
+
+    def cut(text: str) -> list[str]:
+        return re.findall(r"…web-\d", text)
+
+    drive(where(board), steps, size=(80, 24))

@@ -60,6 +60,7 @@ def change_on_disk(path: Path, priority: str) -> Walk:
         without=(
             "Alerts.note",
             "BoardModel.note",
+            "BoardModel._note_workers",
             "Brake.note_probe",
             "Brake.note_clock",
             "OldestWaiting.note",

@@ -232,6 +232,25 @@ def test_a_wall_without_causes_says_what_it_looked_at(path: Path, board: dibs.Bo
     drive(path, steps, wall=True)
 
 
+def test_a_wall_calls_nothing_clear_while_the_files_could_not_be_checked(
+    path: Path, board: dibs.Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    board.add("task-1")
+    asked: list[object] = []
+
+    def hangs(self: object) -> list[dibs.Finding]:
+        asked.append(self)
+        raise dibs.StorageError("the disk does not answer")
+
+    monkeypatch.setattr("dibs.files.engine.FilesBoard.check", hangs)
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: bool(asked))
+        await until(pilot, lambda: "all clear" not in text_of(app))
+
+    drive(path, steps, wall=True)
+
+
 def came_back(model: BoardModel) -> None:
     old, now = "task-1.f7.agent-7-0123456789", model.now.fs / 1e9
     model.note(event("reap", "task-1", f"{old}.claimed")._replace(at=now))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dibs.board import locate, open
-from dibs.model.errors import BadName
+from dibs.model.errors import BadName, Changed, UnknownId
 
 if TYPE_CHECKING:
     from dibs.board import Board, Claim
@@ -46,6 +47,44 @@ def chosen(args: argparse.Namespace) -> FoundBoard:
     if not args.board:
         raise BadName(EMPTY)
     return FoundBoard(args.board, "-d")
+
+
+def id_in(board: Board, text: str) -> str:
+    """The id that is given, alone or within an exact name."""
+    from dibs.model.names import read_printed
+
+    name = read_printed(text)
+    if name is None:
+        return text
+    with suppress(BadName):  # too long for an id
+        if board.find(text):  # an id that looks like a name
+            return text
+    return name.id
+
+
+def named(board: Board, text: str) -> tuple[Task, ...]:
+    """What has this id or exact name; else the error says what is there instead."""
+    from dibs.model.names import exact
+    from dibs.model.task import describe
+
+    ident = id_in(board, text)
+    found = board.find(ident)
+    if not found:
+        raise UnknownId(board.why_missing(ident))
+    there = found if ident == text else tuple(task for task in found if task.name in exact(text))
+    if not there:
+        raise Changed(f"{text} is gone: {describe(found)}", text, found)
+    return there
+
+
+def check_lock(name: str) -> None:
+    """Refuse the exact name of a claim as that of a lock: two holders would not meet."""
+    from dibs.model.names import read_printed
+    from dibs.model.slots import split
+
+    claim = read_printed(name)
+    if claim is not None and claim.claim:
+        raise BadName(f"{name} is the name of a claim: give its lock, {split(claim.id)[0]!r}")
 
 
 def given(text: str) -> str:

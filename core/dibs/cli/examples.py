@@ -9,7 +9,11 @@ EXAMPLES = {
     ),
     "board": ("dibs /srv/tasks", "dibs board /srv/tasks owner=web-3 'age>5m'"),
     "demo": ("dibs demo",),
-    "init": ("dibs init tasks", "dibs -d 'postgresql://db.example/tasks' init"),
+    "init": (
+        "dibs init tasks",
+        "dibs init ../project-tasks",
+        "dibs -d 'postgresql://db.example/tasks' init",
+    ),
     "add": (
         "dibs add report-7 --file report-7.json --priority 9",
         "dibs add nightly --in 1h",

@@ -261,7 +261,7 @@ def some(text: str) -> str:
 
 
 OPTIONS: dict[str, Add] = {
-    "id": lambda p: p.add_argument("id", metavar="ID", help=f"id of a task or lock, {_DASH}"),
+    "id": lambda p: p.add_argument("id", metavar="ID", help=f"id or exact name, {_DASH}"),
     "id?": lambda p: p.add_argument(
         "id", metavar="ID", nargs="?", help=f"id of a task, {_DASH} (default: the next task)"
     ),
@@ -286,7 +286,7 @@ OPTIONS: dict[str, Add] = {
         help="where to: a directory or database that has no board; it needs no `init`",
     ),
     "of?": lambda p: p.add_argument(
-        "id", metavar="ID", nargs="?", help=f"id of a task or lock, {_DASH} (default: all)"
+        "id", metavar="ID", nargs="?", help=f"id or exact name, {_DASH} (default: all)"
     ),
     "ids": lambda p: p.add_argument(
         "id", metavar="ID", nargs="+", help=f"ids of the new tasks, {_DASH}"
@@ -357,7 +357,7 @@ OPTIONS: dict[str, Add] = {
     "all": lambda p: p.add_argument(
         "--all",
         action="store_true",
-        help="undo the whole act that this rename belongs to",
+        help="undo the complete act that this rename belongs to",
     ),
     "waiting": lambda p: p.add_argument("name", metavar="NAME", help="exact name of the task"),
     "asked": lambda p: p.add_argument("name", metavar="NAME", help="exact name of the task"),
@@ -684,7 +684,7 @@ OPTIONS: dict[str, Add] = {
     "proxied": lambda p: p.add_argument(
         "--behind-proxy",
         action="store_true",
-        help="a proxy in front has TLS, so this address may go without",
+        help="a proxy in front has TLS, so this address needs none",
     ),
     "clients": lambda p: p.add_argument(
         "--clients",
@@ -698,7 +698,8 @@ OPTIONS: dict[str, Add] = {
         metavar="N",
         type=count,
         default=8,
-        help="number of dashboards in browsers at a time (default: 8; 0: no pages for browsers)",
+        help="number of dashboards in browsers at a time, half of them for one token (default: 8; "
+        "0: no pages for browsers)",
     ),
     "unused": lambda p: p.add_argument(
         "--dashboard-idle",
@@ -843,7 +844,8 @@ def common(parser: argparse.ArgumentParser) -> None:
     hidden: Any = argparse.SUPPRESS
     parser.add_argument(
         *PLACE, dest="board", metavar="BOARD", default=hidden,
-        help="the board (default: $DIBS_BOARD, else found: `dibs where` says which, and why)",
+        help="the board: a directory, postgresql://… or http://… "
+        "(default: $DIBS_BOARD, else found: `dibs where` says which, and why)",
     )  # fmt: skip
     parser.add_argument(
         "--json", action="store_true", default=hidden, help="print one JSON object per line"

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from dibs.board import locate
-from dibs.cli.boards import board_of, chosen
+from dibs.cli.boards import board_of, chosen, id_in, named
 from dibs.cli.said import said
 from dibs.cli.say import fields_of, is_parked
 from dibs.model.errors import BadName, DibsError, UnknownId
@@ -167,9 +167,7 @@ def _line(voice: Voice, entry: Entry, exact: bool, max_attempts: int) -> None:
 def show(voice: Voice, args: argparse.Namespace) -> int:
     """Show every name of an id with its fields and its history."""
     board = board_of(args)
-    found = board.find(args.id)
-    if not found:
-        raise UnknownId(board.why_missing(args.id))
+    found = named(board, args.id)
     if args.payload:
         return _payload(voice, board, found)
     for task, entry in zip(found, board.entries_of(found), strict=True):
@@ -177,7 +175,7 @@ def show(voice: Voice, args: argparse.Namespace) -> int:
         fields = fields_of(entry, board.settings.max_attempts)
         _complete(voice, board, task, fields, history[-_HISTORY:])
     if len(history) > _HISTORY:
-        voice.words(f"older events are not shown: `{command('log', args.id)}` shows all")
+        voice.words(f"older events are not shown: `{command('log', found[0].id)}` shows all")
     return 0
 
 
@@ -250,23 +248,24 @@ def _evidence(board: Board, task: Task) -> Evidence | None:
 def log(voice: Voice, args: argparse.Namespace) -> int:
     """Print the events of the board or of one id, and follow new ones if asked."""
     board = board_of(args)
+    ident = None if args.id is None else id_in(board, args.id)
     seen = board.log.end()
     for line in board.log.omitted():
         voice.words(line)
-    events: Iterable[Event] = board.log.oldest_first(args.id, seen)
+    events: Iterable[Event] = board.log.oldest_first(ident, seen)
     if args.last is not None:
-        backwards = board.log.newest_first(args.id, until=seen)
+        backwards = board.log.newest_first(ident, until=seen)
         raw = [*islice(backwards, args.last)][::-1] if voice.json else None
         events = raw if raw is not None else last(backwards, args.last)
     pause = 0.3
-    known = args.id is None or args.follow or args.last == 0
+    known = ident is None or args.follow or args.last == 0
     while True:
         for event in events if voice.json else outcomes(events):
-            if args.id in (None, event.id):
+            if ident in (None, event.id):
                 known = True
                 voice.result(_event(event), event._asdict())
-        if not known and not board.find(args.id):
-            raise UnknownId(f"no event in the log has the id {args.id!r}: `dibs ls` lists the ids")
+        if not known and ident is not None and not board.find(ident):
+            raise UnknownId(f"no event in the log has the id {ident!r}: `dibs ls` lists the ids")
         if not args.follow:
             return 0
         sys.stdout.flush()
@@ -278,9 +277,13 @@ def log(voice: Voice, args: argparse.Namespace) -> int:
 
 def status(voice: Voice, args: argparse.Namespace) -> int:
     """Show who holds a lock and for how long, and the same of each of its slots."""
-    found = board_of(args).status(args.id)
-    text, fields = _holder(found, args.id)
-    each = [_holder(one, one.task.id if one.task is not None else args.id) for one in found.slots]
+    from dibs.model.slots import split
+
+    board = board_of(args)
+    ident = split(id_in(board, args.id))[0]
+    found = board.status(ident)
+    text, fields = _holder(found, ident)
+    each = [_holder(one, one.task.id if one.task is not None else ident) for one in found.slots]
     if not voice.json and each:
         width = len(str(found.slots[-1].slot))
         for one, (line, _) in zip(found.slots, each, strict=True):

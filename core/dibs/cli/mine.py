@@ -41,7 +41,8 @@ class Loss(NamedTuple):
 def mine(board: Board, args: argparse.Namespace) -> list[Entry]:
     """The rows of the caller's claims, for `--mine`."""
     if args.owner is not None:
-        return [row for row in _held(board) if row.owner == args.owner]
+        owner = board.owner_name(args.owner)
+        return [row for row in _held(board) if row.owner == owner]
     session = session_of(os.environ)
     found = {row.claim: row for row in (claims_of(board, session) if session else [])}
     found |= {row.claim: row for row in _of_processes(board)}

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from dibs.cli.boards import board_of
-from dibs.model.errors import Changed, Paused
+from dibs.model.errors import Changed, DibsError, Paused
 from dibs.model.pauses import Pause, clock_text, described, resume_command
 from dibs.model.safe_text import some
+from dibs.model.waiters import Outage, unreachable
 
 if TYPE_CHECKING:
     from dibs.cli.say import Voice
@@ -119,10 +120,16 @@ def _row(row: Entry) -> dict[str, object]:
 
 
 def announced(voice: Voice, attempt: Callable[[], Found | None]) -> Callable[[], Found | None]:
-    """An attempt that says once why it waits, for each pause that it meets."""
+    """An attempt that says once why it waits, for each pause and each outage that it meets."""
     seen: set[str] = set()
 
+    def report(event: str, reason: str = "") -> None:
+        voice.words(f"waiting: {reason}: trying again" if reason else f"{event} again")
+
+    outage = Outage(report)
+
     def attempted() -> Found | None:
+        why = ""
         try:
             return attempt()
         except Paused as error:
@@ -130,6 +137,11 @@ def announced(voice: Voice, attempt: Callable[[], Found | None]) -> Callable[[],
                 seen.add(error.pause.name)
                 voice.words(f"waiting: {error}")
             raise
+        except DibsError as error:
+            why = str(unreachable(error)) if error.again else ""
+            raise
+        finally:
+            outage.note(why)
 
     return attempted
 

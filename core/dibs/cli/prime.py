@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 HOW = (
     "Claim before any side effect (file, commit, message): `dibs claim --owner ME --ttl 300` takes "
-    "the next task, `dibs claim ID` that one, `dibs acquire NAME` a lock. Each prints CLAIM, its "
-    "exact name: keep it.\n"
+    "the next task, `dibs claim ID` a given one, `dibs acquire NAME` a lock. Each prints CLAIM, "
+    "its exact name: keep it.\n"
     "`dibs beat CLAIM` at least every third of the ttl. End with `dibs done CLAIM`, `dibs fail "
     "CLAIM --reason WHY`, `dibs ask CLAIM QUESTION` or `dibs release CLAIM`.\n"
     "Exit code 5: the claim is lost, stop that work at once. 4: nothing to claim."

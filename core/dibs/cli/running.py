@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 _TEXT = f"""\
 {grammar.RUN}: if CMD exits with 0 the task
-is done, else the attempt failed; if the claim is lost, CMD is stopped"""
+is done, else the attempt failed; if the claim is lost, CMD is stopped, and --loop goes on"""
 _EXITS = """\
-exit codes: that of CMD, 128 + N if signal N ended it; with --loop the last that was not 0. Else:
+exit codes: that of CMD, 128 + N if signal N ended it; with --loop the last that was not 0,
+but 5 if a claim was lost. Else:
   1  storage error
   2  usage error, no board found, or CMD cannot be started
   3  refused: the task cannot be claimed
@@ -107,10 +108,13 @@ def parse_run(given: dict[str, Any], rest: Sequence[str]) -> argparse.Namespace:
 
 def run(voice: Voice, args: argparse.Namespace) -> int:
     """Claim, run the command and end the claim; no process outlives its lease."""
-    from dibs.cli.boards import board_of
+    from dibs.cli.boards import board_of, check_lock
+    from dibs.cli.pausing import announced
     from dibs.cli.stdio import mute
     from dibs.run.supervisor import NOTHING, Plan, Supervisor
 
+    if args.lock is not None:
+        check_lock(args.lock)
     board = board_of(args)
     terms: dict[str, Any] = {"owner": args.owner, "ttl": args.ttl, "metadata": args.meta or ""}
     held: list[Held | Paused] = []
@@ -126,7 +130,9 @@ def run(voice: Voice, args: argparse.Namespace) -> int:
             held.append(error)
             raise
 
-    settings = board.settings
+    # The first request to a server, which a worker that waits may start before.
+    settings = board.wait_for(announced(voice, lambda: board.settings), args.wait)
+    assert settings is not None
 
     def ended(claim: Claim, outcome: str, code: int) -> None:
         nonlocal worked

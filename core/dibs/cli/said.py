@@ -8,9 +8,10 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from dibs.cli.boards import board_of
+from dibs.cli.boards import board_of, id_in
 from dibs.cli.stdio import standard_input
 from dibs.model.errors import BadName, DibsError, UnknownId
+from dibs.model.names import read_printed
 from dibs.model.outputs import RESULT_BYTES, check_note
 
 if TYPE_CHECKING:
@@ -54,11 +55,16 @@ def result_of(path: str) -> bytes:
 def logs(voice: Voice, args: argparse.Namespace) -> int:
     """Show the kept output of the last claim of an id or of a given one, and follow it if asked."""
     board = board_of(args)
-    claim = _chosen(board, args.id, args.attempt)
+    ident = id_in(board, args.id)
+    name = read_printed(args.id) if ident != args.id else None
+    attempt = args.attempt if name is None or args.attempt is not None else name.fence or None
+    claim = _chosen(board, ident, attempt)
+    if name is not None and not claim.endswith(name.claim):
+        raise UnknownId(f"no output of {args.id} was kept, only of {claim}")
     since = 0
     start_of_line = True
     while True:
-        live = args.follow and any(task.live and task.stem == claim for task in board.find(args.id))
+        live = args.follow and any(task.live and task.stem == claim for task in board.find(ident))
         found = board.output(claim, since)
         if found is not None:
             start_of_line = _print(voice, claim, found, since, start_of_line=start_of_line)

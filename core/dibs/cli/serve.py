@@ -22,6 +22,8 @@ _LOOPBACK = "127.0.0.1", "::1", "localhost"
 
 def serve(voice: Voice, args: argparse.Namespace) -> int:
     """Serve the board until SIGTERM."""
+    if not args.clients:
+        raise BadName("--clients must be 1 or more")
     host, port = _address(args.listen)
     tls = _tls(args.tls_cert, args.tls_key)
     if host not in _LOOPBACK and tls is None and not args.behind_proxy:
@@ -44,7 +46,9 @@ def serve(voice: Voice, args: argparse.Namespace) -> int:
     location = board.location
     senders = _senders(board, args)
     folder = folder_of(location, args.tokens)
-    known = Tokens(folder).all()
+    tokens = Tokens(folder)
+    tokens.check()
+    known = tokens.all()
     if not known:
         voice.words("no token is there yet: `dibs token add NAME --role worker` makes one")
         if host not in _LOOPBACK:
@@ -75,7 +79,8 @@ def _senders(board: Board, args: argparse.Namespace) -> HookSenders:
     hooks = board.settings.hooks
     networks = networks_of(args.hook_network)
     targets = [HookTarget(hook, secret_of(hook.name, environ)) for hook in hooks]
-    kept = deliveries.place_of(board.location, args.hooks) if hooks else deliveries.HookPlace("")
+    known = hooks or args.hooks or board.location.folder
+    kept = deliveries.place_of(board.location, args.hooks) if known else deliveries.HookPlace("")
     return HookSenders(board.location.where, kept, targets, networks, complain)
 
 

@@ -6,6 +6,7 @@ import argparse
 import time
 from typing import TYPE_CHECKING
 
+from dibs.board import SERVED
 from dibs.cli.boards import board_of
 from dibs.model.errors import BadName
 from dibs.serve.tokens import Role, Tokens, folder_of
@@ -21,7 +22,11 @@ NOTED = "token"
 def token(voice: Voice, args: argparse.Namespace) -> int:
     """Add, list or remove tokens."""
     board = board_of(args)
+    label = board.location.label
+    if label.startswith(tuple(f"{scheme}://" for scheme in SERVED)):
+        raise BadName(f"{label}: a server has its tokens on its own machine: ask its operator")
     tokens = Tokens(folder_of(board.location, args.tokens))
+    tokens.check()
     if args.act == "ls":
         _needless(args, "name", "role", "prefix")
         return _list(voice, tokens)

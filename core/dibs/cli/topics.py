@@ -9,7 +9,7 @@ exit codes:
   0  success
   1  storage error, or the answer could not be written
   2  usage error, bad input such as an id instead of an exact claim name, or no board found
-  3  refused: the board has changed; the message says what is there now
+  3  refused: the board has changed, as the message says; or the token may not do this
   4  nothing to claim or to wait for, not due, held, paused, or the time is up; `status` says which
   5  lost or uncertain: stop working on the claim
   6  `check` found a fault, a `--fail-if` condition holds, or a task of `wait` failed"""
@@ -23,6 +23,7 @@ _FILTERS = f"""\
 filters, for `ls`, `watch`, `wait` and the dashboard; all terms must hold:
   WORD          the id contains WORD
   FIELD=TEXT    equal; != not equal, ^= begins with, ~ contains, !~ does not contain
+                (owner=NAME also finds TOKEN/NAME, as a server keeps it)
                 {" ".join(TEXTS)} {META}KEY
   FIELD<NUMBER  less; also = != <= > >=; a time may have a unit: ms s m h d
                 {" ".join(NUMBERS)}

@@ -7,8 +7,8 @@ import shlex
 import sys
 from typing import TYPE_CHECKING
 
-from dibs.cli.boards import board_of, say_task
-from dibs.model.errors import BadName, UnknownId
+from dibs.cli.boards import board_of, named, say_task
+from dibs.model.errors import BadName
 from dibs.model.filters import is_term, parse
 from dibs.model.safe_text import some
 from dibs.model.task import DONE, FAILED
@@ -53,9 +53,7 @@ def _none(voice: Voice, terms: list[str]) -> int:
 
 def _one(board: Board, ident: str) -> Task:
     """The task of an id; of several names the one that has not ended."""
-    found = sorted(board.find(ident), key=lambda task: task.state in (DONE, FAILED))
-    if not found:
-        raise UnknownId(f"{ident!r} is not on this board: `dibs ls` lists what is")
+    found = sorted(named(board, ident), key=lambda task: task.state in (DONE, FAILED))
     if found[0].kind == "lock":
         raise BadName(f"{ident!r} is a lock, which never ends: `acquire --wait` waits for it")
     return found[0]

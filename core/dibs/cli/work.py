@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dibs.cli.boards import board_of, given, say_claim, say_task
+from dibs.cli.boards import board_of, check_lock, given, say_claim, say_task
 from dibs.cli.stdio import closed
 from dibs.model.errors import BadName, DibsError, NotExact, StorageError
 from dibs.model.safe_text import command
@@ -65,6 +65,7 @@ def _nothing(voice: Voice, board: Board) -> int:
 
 def acquire(voice: Voice, args: argparse.Namespace) -> int:
     """Acquire a lock, or report its holder."""
+    check_lock(args.id)
     board, terms = _prepared(args)
     if args.resume is not None:
         return _resumed(voice, board, args, terms)

@@ -311,9 +311,10 @@ class FilesBoard(Blocks):
         priority: int = 5,
         start_in: float = 0.0,
         start_at: float | None = None,
+        by: str = "",
     ) -> Task:
         start = lives.start_of(self._store, start_in, start_at)
-        return lives.add(self._store, ident, payload, priority, not_before=start)
+        return lives.add(self._store, ident, payload, priority, not_before=start, by=by)
 
     # The worker
 

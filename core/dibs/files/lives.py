@@ -65,12 +65,14 @@ def add(
     priority: int,
     state: str = AVAILABLE,
     not_before: int = 0,
+    by: str = "",
 ) -> Task:
     """Publish a payload under an id that was never used, or was forgotten since.
 
     With `not_before`, in unix seconds, it is published as a later task.
     """
     names.check_priority(priority)
+    names.check_text("who acts", by)
     names.escape(ident)
     if state == AVAILABLE:
         refuse_slot(ident)
@@ -120,7 +122,7 @@ def add(
         )
     store.sync(name.rpartition("/")[0])
     if published:  # else the process that published it has written the line
-        store.journal.write("add", ident, "", name)
+        store.journal.write("add", ident, "", name, by)
     task = names.read_any(name)
     assert task is not None
     return task

@@ -16,7 +16,10 @@ def made(root: str) -> None:
     except FileExistsError:
         raise NotABoard(f"{root} is not a directory: give another path") from None
     except OSError as error:
-        raise BoardMissing(f"{root} cannot be made: {error.strerror}") from error
+        raise BoardMissing(
+            f"{root} cannot be made: {error.strerror}: make it with the rights that it needs, "
+            "or give another path"
+        ) from error
     refuse_sticky(root)
 
 

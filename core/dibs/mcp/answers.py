@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dibs.model.filters import parse, states
+from dibs.model.names import read_printed
 from dibs.model.reasons import last_reasons
 from dibs.model.task import ASKED, DONE, FAILED, FREE, STATES
 
@@ -102,8 +103,9 @@ def of_board(board: Board, filtered: str = "", most: int = ROWS) -> Answer:
 
 
 def of_id(board: Board, ident: str) -> Answer:
-    """Everything with one id, what happened to it, and what it left."""
-    tasks = board.find(ident)
+    """Everything with one id, or with that of an exact name, what happened to it, what it left."""
+    name = read_printed(ident)
+    tasks = (board.find(name.id) if name is not None else ()) or board.find(ident)
     if not tasks:
         return {"status": "unknown-id", "error": board.why_missing(ident)}
     entries = _with_reasons(board, board.entries_of(tasks))
@@ -115,7 +117,7 @@ def of_id(board: Board, ident: str) -> Answer:
         found |= content("result", result)
     elif task.kind == "task" and task.state not in (DONE, FAILED):
         found |= content("payload", board.payload(task, PAYLOAD_BYTES + 1))
-    found["log"] = [_event(event) for event in board.log.of(ident, _EVENTS)]
+    found["log"] = [_event(event) for event in board.log.of(task.id, _EVENTS)]
     return found
 
 

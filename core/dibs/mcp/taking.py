@@ -13,6 +13,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from dibs.mcp import answers
 from dibs.mcp.answers import Answer
 from dibs.model.errors import DibsError, Held, Paused
+from dibs.model.waiters import unreachable
 
 if TYPE_CHECKING:
     from dibs.board import Board
@@ -51,7 +52,7 @@ async def _waited(
     retry, start = board.retry(), anyio.current_time()
     while True:
         waited = anyio.current_time() - start
-        refused: Held | Paused | None = None
+        refused: DibsError | None = None
         retry.begin()
         try:
             found = await in_thread(attempt, undo=undo)
@@ -62,6 +63,8 @@ async def _waited(
             retry.held(error)
         except Paused as error:
             refused = error
+        except DibsError as error:
+            refused = unreachable(error)
         if refused is not None and waited >= seconds:
             raise refused
         retry.missed()

@@ -58,7 +58,7 @@ class Breaker:
         if outcome == "done":
             self.failures = self.wait = 0
             self._waiting, self._probe = False, ""
-        if outcome != "failed":
+        if outcome not in ("failed", "lost", "uncertain"):
             return False
         self.failures += 1
         # What was claimed before the wait says nothing new.

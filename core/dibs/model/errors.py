@@ -26,6 +26,7 @@ DibsError                 everything below; `str(error)` is one line that says w
     │   ├── OlderFormat   it has the format of an earlier dibs: run `dibs upgrade`
     │   └── BadSettings   its settings are invalid
     └── ReadOnly          the directory cannot be written
+        └── NotAllowed    the token or the database role may not do this           (exit 3)
 """
 
 from __future__ import annotations
@@ -55,6 +56,8 @@ class DibsError(Exception):
     exit_code = 1
     details: Mapping[str, object] | None = None
     """What scripts need of it, by JSON field; None if its other attributes are enough."""
+    again = False
+    """Whether the same call may succeed later: the board could not be reached."""
 
     def __str__(self) -> str:
         return shown(str(self.args[0])) if self.args else ""
@@ -269,8 +272,6 @@ class Uncertain(Stop):
 
     name = ""
     """The exact name whose rename is in doubt; empty if something else is."""
-    again = False
-    """Whether the same call may still succeed before the lease ends: the board was unreachable."""
 
 
 class StorageError(DibsError):
@@ -371,6 +372,16 @@ class ReadOnly(StorageError):
     Traceback (most recent call last):
     dibs.model.errors.ReadOnly: ...
     """
+
+
+class NotAllowed(ReadOnly):
+    """The server does not accept the token, or its role or that of the database may not do this.
+
+    >>> dibs.NotAllowed.exit_code
+    3
+    """
+
+    exit_code = 3
 
 
 READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)

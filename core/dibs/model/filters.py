@@ -158,6 +158,9 @@ def _negated_if(negated: bool, test: Test) -> Test:
 def _text(term: str, field: str, operator: str, value: str) -> Test:
     read = _reader(field)
     if operator in ("=", "!="):
+        if field == "owner" and value:
+            below = f"/{value}"  # a server keeps the owners of a token as TOKEN/OWNER
+            return lambda entry: (found := read(entry)) == value or found.endswith(below)
         return lambda entry: read(entry) == value
     if operator == "^=":
         return lambda entry: read(entry).startswith(value)

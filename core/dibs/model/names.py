@@ -474,6 +474,14 @@ def exact(text: str) -> tuple[str, ...]:
     raise NotExact(f"{short(text)} is not the exact name of a claim: `dibs show ID` prints it")
 
 
+def read_printed(text: str) -> Task | None:
+    """The task or claim whose exact name a verb printed; None for an id."""
+    try:
+        return read_any(exact(text)[0])
+    except NotExact:
+        return None
+
+
 def is_exact(name: str) -> bool:
     """Whether a text has the form of an exact name."""
     claim, slash, _ = name.rpartition("/")

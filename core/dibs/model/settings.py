@@ -76,7 +76,7 @@ def load(data: bytes, file: str = _FILE) -> Settings:
     except RecursionError:
         raise BadSettings(f"{file} is nested too deeply: {_FIX}") from None
     except ValueError as error:
-        raise BadSettings(f"{file} is not valid TOML: {error}: {_FIX}") from None
+        raise BadSettings(f"{file}{why_invalid(data, error)}: {_FIX}") from None
     found = table.pop("format", FORMAT)
     if type(found) is not int or found > FORMAT:
         raise NewerFormat(
@@ -84,6 +84,19 @@ def load(data: bytes, file: str = _FILE) -> Settings:
             "update dibs"
         )
     return Settings(**{key: _checked(data, key, value, file) for key, value in table.items()})
+
+
+def why_invalid(data: bytes, error: ValueError) -> str:
+    """What is wrong in a file of TOML, as the words after its name in an error."""
+    if "overwrite" in str(error):  # the parser does not name the key that is there twice
+        found: dict[str, int] = {}
+        for number, line in enumerate(data.decode().split("\n"), 1):
+            key, equals, _ = line.partition("=")
+            if line.lstrip().startswith("["):
+                found = {}
+            elif equals and (first := found.setdefault(key.strip(), number)) != number:
+                return f" line {number}: {key.strip()} is already set on line {first}"
+    return f" is not valid TOML: {error}"
 
 
 def dump(settings: Settings) -> bytes:

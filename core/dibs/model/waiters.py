@@ -1,16 +1,18 @@
 """Workers that wait for tasks, as they show themselves to others.
 
-A worker that waits touches a file now and then. It is shown only: no decision depends on it.
+A worker that waits touches a file now and then. It is shown only: no decision depends on it. While
+the board cannot be reached it waits on, and says so once.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dibs.model.entries import Entry
+from dibs.model.errors import DibsError
 from dibs.model.names import OWNER_CHARS
 from dibs.model.sample import SECOND
 
@@ -106,3 +108,32 @@ def untaken(available: int, hosts: Iterable[str], pauses: Collection[Pause] = ()
         return 0
     taking = (host for host in hosts if not any(pause.covers(host) for pause in pauses))
     return available if next(taking, None) is None else 0
+
+
+class Outage:
+    """Reports once that the board cannot be reached, and once that it can be reached again."""
+
+    def __init__(self, report: Callable[..., object]) -> None:
+        """`report` receives `unreachable` with its reason, and `reachable`."""
+        self._report = report
+        self.why = ""
+        """Why the board cannot be reached; empty if it can."""
+
+    def note(self, why: str) -> None:
+        """What the last attempt found: why it could not reach the board, or nothing."""
+        before, self.why = self.why, why
+        if why and not before:
+            self._report("unreachable", reason=why)
+        elif before and not why:
+            self._report("reachable")
+
+
+def unreachable(error: DibsError) -> DibsError:
+    """The error for a board that cannot be reached; others are raised.
+
+    Who waits for a claim has nothing to lose: a request whose answer was lost counts as not done.
+    """
+    if not error.again:
+        raise error
+    cause = error.__cause__
+    return cause if isinstance(cause, DibsError) else error

@@ -307,7 +307,16 @@ def take(
     record = terms.record(session.about())
     src = task.name if task is not None else None
     name, start = _taken(
-        session, _TAKE, (src, claim), terms, record, verb, lock=lock, own=own, made=(claim,)
+        session,
+        _TAKE,
+        (src, claim),
+        terms,
+        record,
+        verb,
+        lock=lock,
+        own=own,
+        made=(claim,),
+        named=bool(terms.nonce),
     )
     if not name:
         return None
@@ -337,12 +346,16 @@ def _taken(
     verb: str,
     *,
     made: Sequence[str],
+    named: bool = False,
     lock: bool = False,
     own: bool = False,
 ) -> tuple[str, int]:
     """The names that a step has taken, empty if none; and when it began."""
     known: list[str] | None = None if own else []
     texts = verb, packed(terms.owner), packed(terms.metadata)
+    for claim in tuple(session.unanswered):  # it has no worker
+        _give_back(session, claim)
+        session.unanswered.discard(claim)
     for _ in range(_LOOKS):
         start = session.boottime()
         try:
@@ -356,7 +369,12 @@ def _taken(
             )
         except (KeyboardInterrupt, SystemExit):  # else it stays claimed without a worker
             for claim in made:
-                _give_back(session, claim)
+                with suppress(DibsError):
+                    _give_back(session, claim)
+            raise
+        except Uncertain:
+            if not named:  # else the caller can find it
+                session.unanswered.update(made)
             raise
         if outcome != "paused":
             return taken if outcome == "taken" else "", start
@@ -376,21 +394,19 @@ def _held(session: Session, taken: Task, record: Record, start: int) -> Postgres
 
 
 def _give_back(session: Session, claim: str) -> None:
-    """Release a claim whose maker was interrupted before it learned its name."""
-    with suppress(DibsError):
-        session.rows(_MADE, (claim,))  # the server may be at it
-        rows = session.rows(
-            "SELECT name FROM dibs.claim WHERE strpos(name, %s) > 0", (f".{claim}.",)
-        )
-        for task in reading.tasks_of(name for (name,) in rows):
-            dst = steps.requeued_name(task, task.attempts)
-            steps.move(session, task, dst, "release", task.owner, "interrupted")
+    """Release a claim whose maker never learned its name."""
+    session.rows(_MADE, (claim,))  # the server may be at it
+    rows = session.rows("SELECT name FROM dibs.claim WHERE strpos(name, %s) > 0", (f".{claim}.",))
+    for task in reading.tasks_of(name for (name,) in rows):
+        dst = steps.requeued_name(task, task.attempts)
+        steps.move(session, task, dst, "release", task.owner, "its answer was lost")
 
 
 def attach(session: Session, text: str) -> PostgresClaim:
     """The claim of that exact name, for a process that did not make it."""
     candidates = names.exact(text)
     task = names.read(candidates[0])
+    session.unanswered -= {task.claim} if task is not None else set()
     if len(candidates) > 1:
         held = names.read(candidates[1])
         if held is not None and reading.holder(session, held) is not None:

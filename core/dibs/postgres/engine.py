@@ -226,8 +226,9 @@ class PostgresBoard(Blocks):
         priority: int = 5,
         start_in: float = 0.0,
         start_at: float | None = None,
+        by: str = "",
     ) -> Task:
-        return producing.add(self._session, ident, payload, priority, start_in, start_at)
+        return producing.add(self._session, ident, payload, priority, start_in, start_at, by)
 
     def room(self, most: int, seconds: float = 0.0) -> bool:
 

@@ -27,13 +27,15 @@ def add(
     priority: int,
     start_in: float,
     start_at: float | None,
+    by: str = "",
 ) -> Task:
     """Add a task under an id that was never used, or was forgotten since."""
     names.check_priority(priority)
+    names.check_text("who acts", by)
     names.escape(ident)
     refuse_slot(ident)
     not_before = _start(session, start_in, start_at)
-    made = publish(session, ident, _content(payload), priority, not_before)
+    made = publish(session, ident, _content(payload), priority, not_before, by=by)
     if made is None:
         raise refusals.exists(ident, reading.find(session, ident))
     return made
@@ -46,12 +48,13 @@ def publish(
     priority: int = DEFAULT_PRIORITY,
     not_before: int = 0,
     folder: str = "",
+    by: str = "",
 ) -> Task | None:
     """Begin the next life of an id; None if it is not over. With a `folder` it is a free lock."""
-    by = packed(session.host.signature)
+    adder = packed(by or session.host.signature)
     (name,) = session.step(
         "SELECT dibs.add(%s, %s, %s, %s, %s, %s, %s)",
-        (names.escape(ident), folder, priority, not_before, payload, by, session.nonce()),
+        (names.escape(ident), folder, priority, not_before, payload, adder, session.nonce()),
         f"the add of {ident!r}",
     )
     return names.read_any(name) if name is not None else None

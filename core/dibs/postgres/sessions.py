@@ -17,6 +17,7 @@ from dibs.model.errors import (
     BoardMissing,
     NewerFormat,
     NotABoard,
+    NotAllowed,
     OlderFormat,
     ReadOnly,
     StorageError,
@@ -86,6 +87,10 @@ class Session:
         self.sleep: Callable[[float], object] = time.sleep
         self.nonce = nonce
         self.patience = PATIENCE
+        self.away = False
+        """Whether the last call gave up: until the server answers again, each tries only once."""
+        self.unanswered: set[str] = set()
+        """Claims that may have been made, but whose answers were lost."""
         self._conn: Connection | None = None
         self._lock = RLock()
         self._last = Sample(0, 0)
@@ -160,7 +165,7 @@ class Session:
         until: int = 0,
         silence: float = 0.0,
     ) -> list[Row]:
-        until = until or self.boottime() + self.patience
+        hurry, until = bool(until), until or self.boottime() + self.patience
         sent = False
         while True:
             again: Exception
@@ -169,14 +174,17 @@ class Session:
                 with self._lock:
                     conn = self._connection(min(CONNECT, self._silence(until)))
                     sent = True
-                    return conn.execute(sql, given, silence or self._silence(until))
+                    found = conn.execute(sql, given, silence or self._silence(until))
+                    self.away = False
+                    return found
             except Unreachable as error:
                 again = error
             except ServerError as error:
                 self._refuse(error)
                 again = error
-            if self.boottime() >= until:
-                raise self._given_up(again, step if sent else "") from again
+            if self.boottime() >= until or (self.away and not hurry):
+                self.away = True
+                raise self._given_up(again, step if sent else "")
             self.sleep(_PAUSE)
 
     def _silence(self, until: int) -> float:
@@ -204,13 +212,15 @@ class Session:
             error if isinstance(error, Unreachable) else Unreachable(hidden(str(error), self.where))
         )
         text = str(found)
+        unreached = StorageError(f"{self.label}: {text}: {found.advice}")
+        unreached.again = True
         if not step:
-            return StorageError(f"{self.label}: {text}: {found.advice}")
+            return unreached
         doubt = Uncertain(
             f"{step}: the server does not answer, so it is unknown whether it was "
             f"done: {text}: try again"
         )
-        doubt.again = True
+        doubt.again, doubt.__cause__ = True, unreached
         return doubt
 
     def _connection(self, seconds: float = CONNECT) -> Connection:
@@ -296,7 +306,7 @@ def refusal(error: ServerError, where: str) -> StorageError:
     """The error for what the server refused, with what to do."""
     text, state = f"{shown(where)}: {hidden(str(error), where)}", error.state
     if state == "42501":
-        return ReadOnly(f"{text}: connect as a role that may do this")
+        return NotAllowed(f"{text}: connect as a role that may do this")
     if state == _STANDBY:
         return ReadOnly(f"{text}: {_CHANGES}")
     if state in _MISSING:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING
 
+from dibs import waiting as ends
 from dibs.model import names
 from dibs.model.errors import DibsError, Held
 from dibs.model.sample import SECOND
@@ -127,24 +129,8 @@ def wait_ended(
     ended: Callable[[Task], object] | None = None,
 ) -> list[Task | None]:
     """Wait until all of these tasks have ended, or the time is up; what each of them is now."""
-    now: dict[str, Task | None] = {task.id: task for task in tasks}
-    said: set[str] = set()
-    end = session.boottime() + int(min(seconds, 10**9) * SECOND)
-    while True:
-        now = _look(session, now)
-        for ident, task in now.items():
-            if task is None or not _over(task):
-                said.discard(ident)
-            elif ident not in said:
-                said.add(ident)
-                if ended is not None:
-                    ended(task)
-        if all(task is None or _over(task) for task in now.values()):
-            return list(now.values())
-        left = (end - session.boottime()) / SECOND
-        if left <= 0:
-            return list(now.values())
-        pause(session, left)
+    look = partial(_look, session)
+    return ends.wait_ended(PostgresRetry(session), session, look, tasks, seconds, ended)
 
 
 def _look(session: Session, before: dict[str, Task | None]) -> dict[str, Task | None]:

@@ -70,7 +70,7 @@ def token() -> str:
         found, source = _from_file(path), path
     found = found.strip()
     if not found:
-        raise BadName(f"there is no token for the server: {HOW}; `dibs token add` makes one")
+        raise BadName(f"there is no token for the server: ask its operator for one and {HOW}")
     if _match_token(found) is None:
         raise BadName(f"{source} has no valid token: it is one word that begins with dibs_")
     return found

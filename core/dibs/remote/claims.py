@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dibs.blocks import MARGIN, ClaimBase
 from dibs.model import names
-from dibs.model.errors import Changed, DibsError, Lost, Stop, StorageError, Uncertain
+from dibs.model.errors import Changed, DibsError, Lost, NotAllowed, Stop, StorageError, Uncertain
 from dibs.model.lazy import LazyModule
 from dibs.model.records import Record
 from dibs.model.sample import SECOND
@@ -107,6 +107,8 @@ class RemoteClaim(ClaimBase):
         self._require_time("its lease was not renewed in time; stop", "verify")
         try:
             self._post("verify")
+        except NotAllowed as error:
+            raise Lost(f"{self.name} is not yours: {error}", self.name) from error
         except StorageError as error:
             raise self._unknown(error) from error
 
@@ -217,6 +219,7 @@ def take(
     The end of the claim's name is chosen here: by it the claim is found if the answer was lost. The
     deadline counts from before the request.
     """
+    _release_unanswered(session)
     start = session.boottime()
     mark = terms.nonce or session.nonce()
     try:
@@ -233,13 +236,19 @@ def take(
             looks=True,
         )
     except (KeyboardInterrupt, SystemExit):  # else it stays claimed without a worker
-        _give_back(session, mark)
+        session.close()  # what the server has not begun to answer it releases by itself
+        with suppress(DibsError):
+            _release_made(session, mark)
+        raise
+    except Uncertain:
+        if not terms.nonce:  # else the caller can find it
+            session.unanswered.add(mark)
         raise
     if found.get("status") == "empty":
         return None
     task, ttl = session.task(found), session.number(found, "ttl")
     if not task.live:
-        raise session.foreign("its answer has no claim")
+        raise session.foreign("its answer has no claim", found)
     given = found.get("record")
     record = _record(given if isinstance(given, dict) else {}, ttl, terms)
     deadline = start + int(MARGIN * ttl * SECOND)
@@ -261,18 +270,28 @@ def _record(given: dict[str, Any], ttl: float, terms: Terms) -> Record:
     )
 
 
-def _give_back(session: RemoteSession, mark: str) -> None:
-    """Release a claim whose maker was interrupted before it learned its name."""
-    session.close()  # what the server has not begun to answer it releases by itself
-    with suppress(DibsError):
-        for task in reading.snapshot(session, ended=False).tasks.values():
-            if task.live and task.claim.endswith(f"-{mark}"):
-                RemoteClaim(session, task, Record()).release("interrupted")
+def _release_unanswered(session: RemoteSession) -> None:
+    """Release what earlier requests claimed whose answers were lost: it has no worker."""
+    for mark in tuple(session.unanswered):
+        try:
+            _release_made(session, mark)
+        except DibsError as error:
+            if error.again:
+                raise
+        session.unanswered.discard(mark)
+
+
+def _release_made(session: RemoteSession, mark: str) -> None:
+    """Release a claim whose maker never learned its name."""
+    for task in reading.snapshot(session, ended=False).tasks.values():
+        if task.live and task.claim.endswith(f"-{mark}"):
+            RemoteClaim(session, task, Record()).release("its answer was lost")
 
 
 def attach(session: RemoteSession, text: str) -> RemoteClaim:
     """The claim of that exact name, for a process that did not make it."""
     found = [names.read(name) for name in names.exact(text)[:2]]
+    session.unanswered -= {task.claim[-10:] for task in found if task is not None}
     known = [task for task in found if task is not None and task.live and task.claim]
     if not known or found[0] is None:
         raise refusals.not_a_claim(text)

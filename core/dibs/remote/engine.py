@@ -124,7 +124,7 @@ class RemoteEngine:
 
     def make_roles(self, where: str) -> tuple[str, ...]:
         """Refused: a token has a role."""
-        raise BadName(f"{where}: a server has tokens: `dibs token add NAME --role ROLE` makes one")
+        raise BadName(f"{where}: a server has tokens, which are made on the server's machine")
 
     def identity(self, where: str) -> str:
         """Unknown: what is behind the server may have other addresses."""
@@ -175,11 +175,18 @@ class RemoteBoard(Blocks):
         return self._session.host
 
     @property
+    def served(self) -> RemoteSession:
+        return self._session
+
+    @property
     def log(self) -> RemoteLog:
         return reading.log_of(self._session)
 
     def require_mounted(self) -> None:
         """The server has looked."""
+
+    def owner_name(self, owner: str) -> str:
+        return self._session.owner_name(owner)
 
     # The producer
 
@@ -191,8 +198,10 @@ class RemoteBoard(Blocks):
         priority: int = 5,
         start_in: float = 0.0,
         start_at: float | None = None,
+        by: str = "",
     ) -> Task:
         names.check_priority(priority)
+        names.check_text("who acts", by)
         names.escape(ident)
         slots.refuse_slot(ident)
         if start_at is not None and start_in:
@@ -211,7 +220,7 @@ class RemoteBoard(Blocks):
                 "start_in": start_in or None,
                 "start_at": start_at,
             },
-            by=session.host.signature,
+            by=by or session.host.signature,
             done=lambda error: _added(ident, error),
         )
         return session.task(found)

@@ -49,18 +49,18 @@ def error_of(session: RemoteSession, status: int, found: Mapping[str, object]) -
     """The error for a refusal."""
     text, code, given = found.get("error"), found.get("code"), found.get("details")
     if not isinstance(text, str) or not isinstance(code, str):
-        return session.foreign(f"it answered {status}")
+        return session.foreign(f"it answered {status}", found)
     details: Mapping[str, Any] = given if isinstance(given, dict) else {}
     label = session.label
     if code in ("busy", "shutting_down"):
         return Busy(text)
     if code == "unauthorized":
-        return errors.StorageError(
+        return errors.NotAllowed(
             f"{label} refused the token, which is wrong or was revoked: ask its operator for one "
             f"and {HOW}"
         )
     if code == "forbidden":
-        return errors.ReadOnly(f"{label}: {text}: ask its operator for a token that may")
+        return errors.NotAllowed(f"{label}: {text}: ask its operator for a token that may")
     if code in _HELD:
         return _held(session, _HELD[code], text, details)
     if code == "paused":
@@ -72,9 +72,14 @@ def error_of(session: RemoteSession, status: int, found: Mapping[str, object]) -
         return kind(text, _text(details, "name"), _now(details))
     if code == "unclaimable":
         return errors.Unclaimable(text, _text(details, "name"))
+    if code == "internal":
+        what = getattr(found, "what", "")
+        why = f"{label}: {text}: see the log of the server"
+        doubt = f"{what}: it is unknown whether it was done: {why}"
+        return errors.Uncertain(doubt) if what else errors.StorageError(why)
     made = _PLAIN.get(code)
     if made is None:
-        return session.foreign(f"{code}: {short(text)}")
+        return session.foreign(f"{code}: {short(text)}", found)
     error = made(text)
     if isinstance(error, errors.StorageError):
         error.name = _text(details, "name")

@@ -11,6 +11,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,12 @@ Done = Callable[[DibsError | None], Found | None]
 NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
+class Answered(dict[str, Any]):
+    """The answer to a change; if it makes no sense, it is unknown whether that was done."""
+
+    what = ""
+
+
 class RemoteSession:
     """The connections of one process; all threads of it may share it."""
 
@@ -62,6 +69,11 @@ class RemoteSession:
         self._free: list[tuple[int, HttpConnection]] = []
         """Connections that no thread uses now, each with its process."""
         self._about: Found | None = None
+        self.away = False
+        """Whether the last call gave up: until the server answers again, each tries only once."""
+        self._asks_version = False
+        self.unanswered: set[str] = set()
+        """The nonces of claims that may have been made, but whose answers were lost."""
 
     # What the board is
 
@@ -79,6 +91,27 @@ class RemoteSession:
 
         found: Settings = self.value(Settings, self.about, "settings")
         return found
+
+    @property
+    def token_name(self) -> str:
+        """The name of the caller's token."""
+        return self._who[0]
+
+    @property
+    def role(self) -> str:
+        """What the caller's token may do: `reader`, `worker` or `operator`."""
+        return self._who[1]
+
+    @cached_property
+    def _who(self) -> tuple[str, str]:
+        found = self.get("/status")
+        return self.value(str, found, "name"), self.value(str, found, "role")
+
+    def owner_name(self, owner: str) -> str:
+        """The owner that the claims of the caller have if it gives this one."""
+        name = self.token_name
+        below = owner == name or owner.startswith(f"{name}/")
+        return owner if below or self.role == "operator" else f"{name}/{owner}"
 
     def refuse_read_only(self) -> None:
         """Raise if this board was opened read-only."""
@@ -122,14 +155,15 @@ class RemoteSession:
 
     def value(self, kind: Any, found: Mapping[str, object], key: str) -> Any:
         """One value of an answer."""
-        return self.read(kind, found.get(key))
+        return self.read(kind, found.get(key), found)
 
-    def read(self, kind: Any, value: object) -> Any:
-        """A value of the board that the server sent; its times count from now."""
+    def read(self, kind: Any, value: object, found: object = None) -> Any:
+        """A value of the answer `found` as the board has it; its times count from now."""
         try:
             return values.reader(kind)(value, self.boottime())
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise self.foreign(f"its answer has no valid {_kind(kind)}: {short(error)}") from None
+            why = f"its answer has no valid {_kind(kind)}: {short(error)}"
+            raise self.foreign(why, found) from None
 
     def task(self, found: Mapping[str, object], key: str = "task") -> Task:
         """The task of an answer."""
@@ -137,22 +171,42 @@ class RemoteSession:
         name = data.get("name") if isinstance(data, dict) else None
         task = names.read_any(name) if isinstance(name, str) else None
         if task is None:
-            raise self.foreign("its answer has no valid task")
+            raise self.foreign("its answer has no valid task", found)
         return task
 
     def number(self, found: Mapping[str, object], key: str) -> float:
         """The number of an answer."""
         number = found.get(key)
         if isinstance(number, bool) or not isinstance(number, (int, float)) or not number >= 0:
-            raise self.foreign(f"its answer has no {key}")
+            raise self.foreign(f"its answer has no {key}", found)
         return number
 
-    def foreign(self, why: str) -> StorageError:
-        """The error for what no server of dibs answers."""
-        return StorageError(
+    def foreign(self, why: str, found: object = None) -> StorageError | Uncertain:
+        """The error for what no server of dibs answers, in the answer `found`."""
+        text = (
             f"{self.label} is no server of this version of dibs: {why}: check the address, and "
-            "update the older one of client and server"
+            f"update the older one of client and server{self._versions()}"
         )
+        what = getattr(found, "what", "")
+        if what:
+            return Uncertain(f"{what}: it is unknown whether it was done: {text}")
+        return StorageError(text)
+
+    def _versions(self) -> str:
+        """The versions of client and server; nothing if the server does not say its own."""
+        if self._asks_version:
+            return ""
+        from importlib.metadata import PackageNotFoundError, version
+
+        self._asks_version = True
+        try:
+            until = self.boottime() + SECOND
+            theirs = self._call("GET", "/status", {}, until=until)["version"]
+            return f" (here {version('dibs')}, there {short(theirs)})"
+        except (DibsError, KeyError, PackageNotFoundError):
+            return ""
+        finally:
+            self._asks_version = False
 
     def stream(self, path: str, seconds: float) -> HttpConnection:
         """A connection that follows a stream; `NoServer` if there is none now."""
@@ -206,12 +260,13 @@ class RemoteSession:
                 sent = True
                 answer = self._asked(conn, method, path, head, body, self._silence(until, hurry))
                 if answer.status not in _GATEWAY or answer.body[:1] == b"{":
-                    return self._body(answer)
+                    self.away = False
+                    return self._body(answer, what)
                 why = f"a proxy answered {answer.status}"
             except NoServer as error:
                 why = str(error)
             except NoAnswer as error:
-                raise self.foreign(str(error)) from None
+                raise self.foreign(str(error), _answered(what)) from None
             except problems.Busy as error:
                 why, sent = str(error), again
             except DibsError as error:
@@ -219,7 +274,8 @@ class RemoteSession:
                 if before is None:
                     raise
                 return before
-            if self.boottime() >= until:
+            if self.boottime() >= until or (self.away and not hurry):
+                self.away = True
                 raise self._given_up(why, what if sent else "")
             self.sleep(_PAUSE)
 
@@ -259,27 +315,37 @@ class RemoteSession:
         left = (until - self.boottime()) / SECOND
         return min(SILENCE, max(left / 3 if hurry else left, 0.5))
 
-    def _body(self, answer: Answer) -> Found:
+    def _body(self, answer: Answer, what: str = "") -> Found:
         """The object of an answer; raises what it refuses with."""
+        done = answer.status < 300 or answer.status >= 500  # or perhaps
         try:
             found: Any = json.loads(answer.body)
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
-            raise self.foreign(f"it answered {answer.status}, and no JSON object")
+            why = f"it answered {answer.status}, and no JSON object"
+            raise self.foreign(why, _answered(what if done else ""))
         if answer.status >= 300:
-            raise problems.error_of(self, answer.status, found)
-        return found
+            raise problems.error_of(self, answer.status, _answered(what if done else "", found))
+        return _answered(what, found)
 
     def _given_up(self, why: str, step: str) -> StorageError | Uncertain:
+        error = StorageError(f"{self.label}: {why}: start the server, or check the address")
+        error.again = True
         if not step:
-            return StorageError(f"{self.label}: {why}: start the server, or check the address")
+            return error
         doubt = Uncertain(
             f"{step}: {self.label} does not answer, so it is unknown whether it was done: {why}: "
             "try again"
         )
-        doubt.again = True
+        doubt.again, doubt.__cause__ = True, error
         return doubt
+
+
+def _answered(what: str, found: Mapping[str, Any] = NOTHING) -> Answered:
+    answered = Answered(found)
+    answered.what = what
+    return answered
 
 
 def _found(done: Done) -> Found | None:

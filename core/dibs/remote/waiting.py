@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING
 
+from dibs import waiting as ends
 from dibs.model import names
 from dibs.model.errors import DibsError, Held
 from dibs.model.sample import SECOND
@@ -67,7 +69,7 @@ class RemoteRetry:
 
     def _open(self, now: int) -> None:
         """Follow the events; without a stream there is an attempt each second."""
-        if now < self._dead_until:
+        if self._session.away or now < self._dead_until:
             return
         try:
             self._stream = self._session.stream("/v1/events?snapshot=false", _BEGIN)
@@ -90,11 +92,7 @@ class RemoteRetry:
 
 def pause(session: RemoteSession, seconds: float) -> None:
     """Sleep until the board has changed, but for about a second at most."""
-    wait(session, RemoteRetry(session), session.boottime() + int(min(seconds, 1) * SECOND))
-
-
-def wait(session: RemoteSession, retry: RemoteRetry, until: int) -> None:
-    """Sleep until the board has changed or that time has come, but for about a second at most."""
+    retry, until = RemoteRetry(session), session.boottime() + int(min(seconds, 1) * SECOND)
     retry.missed()
     while not retry.due() and (left := until - session.boottime()) > 0:
         session.sleep(min(retry.every, left / SECOND))
@@ -149,25 +147,8 @@ def wait_ended(
     ended: Callable[[Task], object] | None = None,
 ) -> list[Task | None]:
     """Wait until all of these tasks have ended, or the time is up; what each of them is now."""
-    now: dict[str, Task | None] = {task.id: task for task in tasks}
-    said: set[str] = set()
-    end = session.boottime() + int(min(seconds, 10**9) * SECOND)
-    retry = RemoteRetry(session)
-    while True:
-        retry.begin()
-        now = _look(session, now)
-        for ident, task in now.items():
-            if task is None or not _over(task):
-                said.discard(ident)
-            elif ident not in said:
-                said.add(ident)
-                if ended is not None:
-                    ended(task)
-        if all(task is None or _over(task) for task in now.values()):
-            return list(now.values())
-        if session.boottime() >= end:
-            return list(now.values())
-        wait(session, retry, end)
+    look = partial(_look, session)
+    return ends.wait_ended(RemoteRetry(session), session, look, tasks, seconds, ended)
 
 
 def _look(session: RemoteSession, before: dict[str, Task | None]) -> dict[str, Task | None]:

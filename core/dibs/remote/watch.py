@@ -54,6 +54,8 @@ class RemoteWatch(Thread):
         super().__init__(name="dibs-reader", daemon=True)
         self.health = Health()
         """The state of the watch; always replaced, never changed, so any thread may read it."""
+        self._why = ""
+        """Why the token does no operator's act; empty if it may."""
         self._where = where
         self._report = report
         self._open = open_board
@@ -116,6 +118,8 @@ class RemoteWatch(Thread):
         session = RemoteSession(self._where, this_host(), read_only=True)
         stream = session.stream("/v1/watch", _CONNECT)
         try:
+            self._why = _no_operator(session)
+            session.close()  # a watch that is idle has only its stream
             self._again = [] if self._begun or self._tasks else None
             self._listen(session, stream)
         except NoAnswer as error:
@@ -166,7 +170,10 @@ class RemoteWatch(Thread):
         fresh, busy, touching = (
             now - age if age >= 0 else 0.0 for age in (health.fresh, health.busy, health.touching)
         )
-        self.health = health._replace(fresh=fresh, busy=busy, touching=touching, every=2.0)
+        why = health.why_read_only or self._why
+        self.health = health._replace(
+            fresh=fresh, busy=busy, touching=touching, every=2.0, why_read_only=why
+        )
 
     def _publish(self, delta: Delta) -> None:
         if self._again is not None:
@@ -266,3 +273,10 @@ class RemoteWatch(Thread):
                 return
             if what != "since":
                 return
+
+
+def _no_operator(session: RemoteSession) -> str:
+    """Why the caller's token does no operator's act; empty if it may."""
+    if session.role == "operator":
+        return ""
+    return f"{session.token_name} is the token of a {session.role}: ask for that of an operator"

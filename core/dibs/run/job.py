@@ -80,6 +80,8 @@ class Job:
         """Whether the command has the terminal, so that it gets ctrl+c instead of us."""
         self.outcome = ""
         """The event with which the claim ended."""
+        self.left_behind = False
+        """Whether processes of the command still work, because they cannot be ended."""
         self._orders = orders
         self._started = boottime()
         self._keeper = Keeper(claim, orders.guard, orders.wake)
@@ -419,7 +421,7 @@ class Job:
         assert self._ending is not None
         self._keeper.end()
         self._process.poll()  # reap the command
-        self._abandoned = True
+        self._abandoned = self.left_behind = True
         if self._pump is not None:
             self._orders.events.stderr.forget(self._pump)  # it may write without end
         if self._out is not None:
@@ -505,7 +507,7 @@ class Job:
         why = "the task waits for an answer" if asked else str(stop)
         self._orders.events.report(self.outcome, self.claim, reason=why)
         self._orders.guard.dismiss(self.claim.name)
-        return ASKED_CODE if asked else stop.exit_code
+        return ASKED_CODE if asked else Stop.exit_code
 
     def _reason(self, status: int) -> str:
         how = f"exit {status}" if status >= 0 else f"killed by {signal_name(-status)}"

@@ -75,15 +75,15 @@ class Supervisor:
             stopped=lambda: bool(self._signal),
             report=lambda event, **facts: self._events.report(event, **facts),
         )
+        self._outage = self._intake.outage
         self._jobs: list[Job] = []
         self.interrupted = False
         """Whether ctrl+c ended the command."""
         self._code: int | None = None
         self._signal = 0
         self._suspended = False
-        self._lost = False
-        self._outage = False
-        """Whether it was reported that the board cannot be reached."""
+        self._lost = self._lost_at_end = False
+        """Whether a claim was lost, and whether one was after a signal."""
 
     @property
     def signalled(self) -> bool:
@@ -121,9 +121,9 @@ class Supervisor:
     def _work(self, guard: Guard) -> int:
         while True:
             self._take()
-            if not self._jobs and not self._intake.more(busy=False):
+            if not self._jobs and self._intake.over():
                 self._pass_on()
-                if self._signal and not self._lost:
+                if self._signal and not self._lost_at_end:
                     return 128 + self._signal
                 return NOTHING if self._code is None else self._code
             self._intake.show(busy=bool(self._jobs))
@@ -147,8 +147,8 @@ class Supervisor:
                 claim = self._intake.next(busy=bool(self._jobs))
                 if claim is None:
                     return
-                self._reached()
-                self._jobs.append(Job(claim, self._orders))
+                if not self._begin(claim):
+                    continue
             except DibsError as error:
                 if not self._jobs:
                     raise
@@ -158,6 +158,18 @@ class Supervisor:
                 return
             if self._plan.jobs == 1:
                 self._lend(self._jobs[0])
+
+    def _begin(self, claim: Claim) -> bool:
+        """Start the command; a loop goes on if the claim is lost before that."""
+        try:
+            self._jobs.append(Job(claim, self._orders))
+        except Stop as stop:
+            if not self._plan.loop:
+                raise
+            self._count(stop.exit_code, lost=True)
+            self._note_end(claim, "lost")
+            return False
+        return True
 
     def _lend(self, job: Job) -> None:
         """Lend the terminal to the command, and pass on a ctrl+c that came just before."""
@@ -204,35 +216,32 @@ class Supervisor:
             return
         self._jobs.remove(job)
         if job.outcome != "uncertain":
-            self._reached()
+            self._outage.note("")
         self._terminal.reclaim(restore=code != 0)
         self._count(code, lost=job.outcome in ("lost", "uncertain"))
         self.interrupted = job.interrupted
         self._plan.ended(job.claim, job.outcome, code)
-        if self._intake.ended(job.claim.name, job.outcome):
+        self._note_end(job.claim, "stuck" if job.left_behind else job.outcome)
+
+    def _note_end(self, claim: Claim, outcome: str) -> None:
+        if self._intake.ended(claim.name, outcome):
             breaker = self._intake.breaker
             self._events.report("breaker", failures=breaker.failures, wait=breaker.wait)
 
     def _note_outage(self) -> None:
         """Report the begin and the end of an outage, each once."""
         why = next((job.outage for job in self._jobs if job.outage), "")
-        if why and not self._outage:
-            self._outage = True
-            why = f"{why}: trying again until the lease is over"
-            self._events.report("unreachable", reason=why)
-        elif self._outage and self._jobs and not why:
-            self._reached()
-
-    def _reached(self) -> None:
-        if self._outage:
-            self._outage = False
-            self._events.report("reachable")
+        if why:
+            self._outage.note(f"{why}: trying again until the lease is over")
+        elif self._jobs and self._intake.away is None:
+            self._outage.note("")
 
     def _count(self, code: int, *, lost: bool) -> None:
         """Note the exit code: that of a lost claim wins, else the last that was not 0."""
         if not self._lost:
             self._code = code or self._code or 0
         self._lost = self._lost or lost
+        self._lost_at_end = self._lost_at_end or (lost and bool(self._signal))
 
     @contextmanager
     def _signals(self) -> Iterator[None]:

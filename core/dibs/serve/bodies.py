@@ -7,6 +7,7 @@ import binascii
 import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple, NoReturn
+from urllib.parse import parse_qsl
 
 from dibs.model.errors import short
 from dibs.serve.problems import Refusal
@@ -21,6 +22,8 @@ TEXT, WHOLE, NUMBER, FLAG, NAMES, BYTES, TABLE = (
     "object",
 )
 """The kinds of a field."""
+_PARAMETERS = 100
+"""The most parameters of a query."""
 _TYPES = {TEXT: "string", WHOLE: "integer", NUMBER: "number", FLAG: "boolean", BYTES: "string"}
 
 
@@ -164,8 +167,13 @@ def checked(given: Mapping[str, object], fields: Fields) -> dict[str, Any]:
     return found
 
 
-def read_query(pairs: list[tuple[str, str]], fields: Fields) -> dict[str, Any]:
+def read_query(query: str, fields: Fields) -> dict[str, Any]:
     """The parameters of a query, all valid, with defaults; a list may be given in parts."""
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=_PARAMETERS)
+    except ValueError:
+        message = f"a query has at most {_PARAMETERS} parameters"
+        raise Refusal("invalid_query", message) from None
     given: dict[str, object] = {}
     for name, text in pairs:
         field = fields.get(name)

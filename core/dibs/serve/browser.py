@@ -11,9 +11,7 @@ import gzip
 import json
 import os
 import re
-import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Awaitable, Callable, Container
 from contextlib import suppress
@@ -24,11 +22,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from aiohttp import WSMsgType, web
 
 from dibs.serve.answers import headers_of
+from dibs.serve.dashboard_folders import DashboardFolders
 from dibs.serve.logins import Login, Logins
 from dibs.serve.problems import Refusal
 from dibs.serve.pseudo_terminal import TerminalProgram
@@ -84,11 +83,16 @@ class Browsing(NamedTuple):
     """The terms on which dashboards are shown in browsers."""
 
     most: int
-    """How many at a time."""
+    """How many at a time, of all tokens."""
     idle: float
     """Seconds without a key or click after which one ends."""
     secure: bool
     """Whether browsers come by TLS, so that the cookie may go no other way."""
+
+    @property
+    def most_of_one(self) -> int:
+        """How many one token may have at a time: half of all, so that another user gets in."""
+        return max(1, self.most // 2)
 
 
 class StaticFile(NamedTuple):
@@ -132,6 +136,9 @@ class Browser:
         self._logins = Logins()
         self._sittings: set[Sitting] = set()
         self._seats = asyncio.Semaphore(terms.most)
+        self._seats_of: dict[str, asyncio.Semaphore] = {}
+        """Those of each token, by its hash."""
+        self._folders: DashboardFolders
         self._files = _static_files()
         self._pages = {
             "/": {"GET": self._first},
@@ -143,6 +150,7 @@ class Browser:
 
     def begin(self, url: str, port: int) -> None:
         """The server listens; its dashboards reach it at `url`."""
+        self._folders = DashboardFolders()
         self._url = url
         self._cookie = f"dibs-{port}"  # browsers share cookies between ports
 
@@ -170,11 +178,16 @@ class Browser:
             elif now - one.key_at > self.terms.idle:
                 one.end("No key was pressed for a long time.")
         self._logins.keep(valid, now)
+        self._seats_of = {key: own for key, own in self._seats_of.items() if key in valid}
 
     def close(self) -> None:
         """End every dashboard."""
         for one in self._sittings:
             one.end("The server has ended.")
+
+    def end(self) -> None:
+        """Leave nothing behind."""
+        self._folders.close()
 
     # The pages
 
@@ -196,15 +209,16 @@ class Browser:
         """Check a token that was typed; the answer to a wrong one is slow."""
         _check_origin(request)
         address = request.remote or ""
-        if not self._logins.may_try(address):
-            return self._login_page(request_id, 429, "Too many wrong tokens. Try again in a while.")
-        with self._logins.trying(address):
-            token = (await _form(request)).get("token", "").strip()
-            who = await self._find(hash_of(token))
-            if who is None:
+        token = (await _form(request)).get("token", "").strip()
+        who = await self._find(hash_of(token))
+        if who is None:
+            if not self._logins.may_fail(address):
+                why = "Too many wrong tokens. Try again in a while."
+                return self._login_page(request_id, 429, why)
+            with self._logins.failing(address):
                 self._log(f"a login from {address} failed")
                 await asyncio.sleep(_SLOW)
-                return self._login_page(request_id, 401, "This token is not valid.")
+            return self._login_page(request_id, 401, "This token is not valid.")
         if who.prefix:
             why = (
                 f"{who.name} may only see {who.prefix!r}: the board needs a token without a prefix."
@@ -282,19 +296,26 @@ class Browser:
         socket: web.WebSocketResponse,
         size: dict[str, str],
     ) -> None:
-        """Run a dashboard for a page, if there is room."""
-        try:
-            async with asyncio.timeout(_SEAT):  # a page that is loaded again still ends
-                await self._seats.acquire()
-        except TimeoutError:
-            why = f"All {self.terms.most} dashboards are in use. Try again later."
+        """Run a dashboard for a page, if there is room for its token, and in all."""
+        most_of_one = self.terms.most_of_one
+        all_used = f"All {self.terms.most} dashboards are in use. Try again later."
+        own = self._seats_of.setdefault(who.hash, asyncio.Semaphore(most_of_one))
+        if not await _seated(own):
+            why = f"{who.name} may have {most_of_one} at a time. Close another one first."
+            why = all_used if self._seats.locked() else why
             await socket.close(code=4503, message=why.encode())
             return
-        columns, rows = _number(size.get("width"), 80), _number(size.get("height"), 24)
         try:
-            await self._sit(sitting, who, socket, columns, rows)
+            if not await _seated(self._seats):
+                await socket.close(code=4503, message=all_used.encode())
+                return
+            columns, rows = _number(size.get("width"), 80), _number(size.get("height"), 24)
+            try:
+                await self._sit(sitting, who, socket, columns, rows)
+            finally:
+                self._seats.release()
         finally:
-            self._seats.release()
+            own.release()
 
     async def _sit(
         self,
@@ -307,7 +328,8 @@ class Browser:
         """Run a dashboard for a page."""
         folder = ""
         try:
-            folder = _new_folder(who)
+            read_only = "false" if who.role >= Role.OPERATOR else "true"
+            folder = self._folders.make(f"local = false\nread_only = {read_only}\n")
             argv, env = _command(self._url, sitting.login, folder)
             program = await TerminalProgram.start(argv, env, folder, columns, rows)
             try:
@@ -325,7 +347,17 @@ class Browser:
             await socket.close(code=4500, message=b"The dashboard could not be started.")
         finally:
             if folder:
-                await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+                await asyncio.to_thread(self._folders.remove, folder)
+
+
+async def _seated(seats: asyncio.Semaphore) -> bool:
+    """Get a seat, perhaps that of a page that is just being loaded again; False if none is free."""
+    try:
+        async with asyncio.timeout(_SEAT):
+            await seats.acquire()
+    except TimeoutError:
+        return False
+    return True
 
 
 async def _first_of(*works: Awaitable[None]) -> int:
@@ -384,15 +416,6 @@ def _command(url: str, login: Login, folder: str) -> tuple[list[str], dict[str, 
     return [sys.executable, "-P", "-c", _BEGIN, "board"], env
 
 
-def _new_folder(who: Principal) -> str:
-    """A folder of a dashboard's own, with its settings: it reaches no file or program here."""
-    folder = tempfile.mkdtemp(prefix="dibs-browser-")
-    os.mkdir(os.path.join(folder, "dibs"), 0o700)
-    read_only = "false" if who.role >= Role.OPERATOR else "true"
-    Path(folder, "dibs", "config.toml").write_text(f"local = false\nread_only = {read_only}\n")
-    return folder
-
-
 def _static_files() -> dict[str, StaticFile]:
     """The files of the page; none if textual-serve is not installed."""
     spec = find_spec("textual_serve")
@@ -425,8 +448,8 @@ def _html(page: str, request_id: str, status: int = 200) -> web.Response:
 
 def _check_origin(request: web.BaseRequest) -> None:
     """Refuse what a page of another site sends."""
-    origin = request.headers.get("Origin", "")
-    if not origin or urlsplit(origin).netloc != request.headers.get("Host", ""):
+    scheme, _, host = request.headers.get("Origin", "").partition("://")
+    if scheme not in ("http", "https") or host != request.headers.get("Host", ""):
         raise Refusal("forbidden", "only a page of this server may send this")
 
 

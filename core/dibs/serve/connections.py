@@ -1,8 +1,9 @@
-"""Connections: how many there may be, and what the parser's own refusals look like."""
+"""Connections: how many there may be, how long they may be silent, and what the parser refuses."""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING, Any, cast
 
 from aiohttp import web
@@ -17,20 +18,37 @@ if TYPE_CHECKING:
 BODY_BYTES = 1 << 20
 _READ_AHEAD = 1 << 14
 """Bytes of a body that are read before anyone asks for them."""
+HEAD_SECONDS = 10.0
+"""How long a new connection may take until its first request has a complete head."""
 _IDLE = 75.0
-"""Seconds after which a silent connection is closed: also one that has sent half a head."""
+"""Seconds after its last request after which a connection is closed."""
 
 
 class BoardConnection(RequestHandler):
     """One connection of a client."""
 
-    __slots__ = ()
+    __slots__ = ("_since",)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         manager = cast("ConnectionServer", self._manager)
-        if len(manager.connections) >= manager.most:
+        if manager.is_full:
+            # The base class must not see it: the task that it starts would run after the abort.
             cast("asyncio.Transport", transport).abort()
+            return
+        self._since = time.monotonic()
         super().connection_made(transport)
+
+    def end_if_silent(self, now: float) -> None:
+        """Close it if its first request has no complete head in time."""
+        if self._request_count == 0 and now - self._since > HEAD_SECONDS:
+            self.force_close()
+
+    def log_exception(self, *args: Any, **kw: Any) -> None:
+        """Report what goes wrong beside an answer in one line, and nothing that clients cause."""
+        error = kw.get("exc_info")
+        if not isinstance(error, ConnectionError | web.RequestPayloadError):
+            kind = type(error).__name__
+            cast("ConnectionServer", self._manager).complain(f"a connection was closed: {kind}")
 
     def handle_error(
         self,
@@ -56,17 +74,33 @@ class ConnectionServer(web.Server):
     """Makes the connections, at most so many at a time."""
 
     def __init__(
-        self, handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]], most: int
+        self,
+        handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
+        most: int,
+        complain: Callable[[str], object],
     ) -> None:
-        self.most = most
+        self._most = most
+        self.complain = complain
         super().__init__(
             handler,
             request_factory=self._request,
             keepalive_timeout=_IDLE,
             read_bufsize=_READ_AHEAD,
             lingering_time=1.0,
+            auto_decompress=False,  # a small body could cost seconds, and that before its token
             access_log=None,
         )
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are as many connections as allowed."""
+        return len(self.connections) >= self._most
+
+    def end_silent(self) -> None:
+        """Close the connections that hold a place without ever having asked for anything."""
+        now = time.monotonic()
+        for one in self.connections:
+            cast("BoardConnection", one).end_if_silent(now)
 
     def _request(self, message: Any, payload: Any, *rest: Any) -> web.BaseRequest:
         protocol, writer, task = rest

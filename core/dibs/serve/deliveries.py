@@ -5,6 +5,7 @@
     failed/<id>.<order>.<tries>           was tried as often as allowed
     why/<id>                              commentary: why the last try failed
     state                                 how far the log was read, and what was lost
+    trouble                               commentary: why nothing is sent now
 
 `<id>` begins with the event's time; `<order>` separates events of one millisecond.
 
@@ -21,7 +22,6 @@ import re
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dibs.model.answers import Finding
 from dibs.model.errors import BadName, StorageError, storage_error
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ FAILED = 1_000
 """So many failed deliveries of a hook are kept; the oldest ones make room."""
 _BODY = 1 << 17
 _REASON = 300
-_QUEUE, _FAILED, _WHY, _STATE = "queue", "failed", "why", "state"
+_QUEUE, _FAILED, _WHY, _STATE, _TROUBLE = "queue", "failed", "why", "state", "trouble"
 _ID = r"([0-9]{14}-[0-9a-f]{16})"
 _match_id = re.compile(_ID).fullmatch
 _match_queued = re.compile(
@@ -109,6 +109,8 @@ class HookPlace(NamedTuple):
 def place_of(location: Location, given: str | None) -> HookPlace:
     """Where the deliveries of a board are: the folder given, else one below its `.dibs`."""
     if given is not None:
+        if os.path.lexists(given) and not os.path.isdir(given):
+            raise BadName(f"--hooks {given} is no folder: give one for the deliveries")
         return HookPlace(os.path.abspath(given))
     if not location.folder:
         raise BadName(
@@ -171,6 +173,23 @@ class Deliveries:
         if self._durable:
             self._sync(_QUEUE)
         self._replace(_STATE, json.dumps({"v": 1, **state._asdict()}).encode() + b"\n")
+
+    # What keeps it from sending
+
+    def trouble(self) -> str:
+        """Why nothing is sent now, as its sender knows; empty if nothing is wrong."""
+        try:
+            return self._read(_TROUBLE, 4 * _REASON).decode("utf-8", "replace")
+        except OSError:
+            return ""
+
+    def keep_trouble(self, text: str) -> None:
+        """Keep this for those who look at the hook; an empty text removes it."""
+        if not text:
+            self._unlink(_TROUBLE)
+        elif text != self.trouble():
+            self.begin()  # a server that never got the lock has made no folders
+            self._replace(_TROUBLE, text[:_REASON].encode("utf-8", "replace"))
 
     # What waits
 
@@ -380,29 +399,6 @@ def _opened(base: str, below: tuple[str, ...], *, create: bool = False) -> Itera
         yield fd
     finally:
         os.close(fd)
-
-
-def findings(location: Location) -> list[Finding]:
-    """One finding for each hook of a directory's board with deliveries that were not received."""
-    if not location.folder:
-        return []
-    place, found = place_of(location, None), []
-    for name in hooks_in(place):
-        one = Deliveries(place, name)
-        failed, state = one.failed_count(), one.state()
-        parts = [f"{failed:,} failed"] if failed else []
-        parts += [f"{state.dropped:,} dropped"] if state.dropped else []
-        parts += [f"log not read in time: {state.missed:,} times"] if state.missed else []
-        if parts:
-            found.append(Finding(KIND, name, _summary(one, ", ".join(parts))))
-    return found
-
-
-def _summary(one: Deliveries, counts: str) -> str:
-    waiting = len(one.queued())
-    reason = one.last_reason()
-    more = f", {waiting:,} waiting" * bool(waiting) + f"; the last: {reason}" * bool(reason)
-    return f"{counts}{more}"
 
 
 def check_id(ident: str) -> str:

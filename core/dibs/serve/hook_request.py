@@ -215,6 +215,16 @@ def _secured(sock: socket.socket, address: HookUrl, until: float) -> socket.sock
     return context.wrap_socket(sock, server_hostname=address.host)
 
 
+def refused_address(address: HookUrl, networks: Sequence[Network]) -> str:
+    """Why no try will be sent to a hook, as far as is known now; empty if one may be sent."""
+    try:
+        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return ""  # the name may be known later; a try says so
+    refused = [why_refused(address, str(where[0]), networks) for *_, where in found]
+    return refused[0] if refused and all(refused) else ""
+
+
 def why_refused(address: HookUrl, text: str, networks: Sequence[Network]) -> str:
     """Why a hook may not be sent to that address; empty if it may."""
     found: Ip = ipaddress.ip_address(text.partition("%")[0])

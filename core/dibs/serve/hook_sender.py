@@ -13,6 +13,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,7 +25,7 @@ from dibs.model.hooks import LOCK, Hook
 from dibs.model.sample import SECOND
 from dibs.model.settings import OFF
 from dibs.serve.deliveries import WAITING, Deliveries, Delivery, HookPlace, HookState
-from dibs.serve.hook_request import SECONDS, NotDelivered, deliver
+from dibs.serve.hook_request import SECONDS, NotDelivered, deliver, refused_address
 from dibs.serve.problems import Refusal
 from dibs.serve.values import cursor_of, cursor_text, plain
 
@@ -43,6 +44,8 @@ _AGAIN = 5.0
 """Seconds between two tries to become the sender, or to go on after an error."""
 _AT_ONCE = 2_000
 """So many events are read from the log at a time, about."""
+_REPEAT = 600.0
+"""Seconds after which a problem that lasts is reported again."""
 _BREAKER = 5
 """After so many failed tries in a row a hook waits, because its receiver is down."""
 assert _RENEW > 2 * SECONDS
@@ -67,6 +70,7 @@ class HookSenders:
         complain: Callable[[str], object],
     ) -> None:
         """`complain` receives what goes wrong, in one line; it is called in other threads."""
+        self.place = place
         self._stop = threading.Event()
         self._senders = [
             _Sender(where, place, target, networks, complain, self._stop) for target in targets
@@ -105,10 +109,12 @@ class _Sender(threading.Thread):
         self._where = where
         self._place = place
         self._hook, self._secret = target
+        self._metadata = f"hook={target.hook.name}"
+        """The metadata of the lock while a sender has it."""
         self._networks = networks
         self._complain = complain
         self._stopped = stop
-        self._said = ""
+        self._said, self._said_at = "", 0.0
         self._breaker: Breaker
         self._board: Board
         self._kept: Deliveries
@@ -120,11 +126,14 @@ class _Sender(threading.Thread):
 
     def run(self) -> None:
         """Become the sender again and again, until stopped."""
+        self._check_address()
         while not self._stopped.is_set():
             try:
                 self._send()
-            except (Held, Paused):
-                self._said = ""
+            except Held as error:
+                self._held(error)
+            except Paused as error:
+                self._trouble(f"no lock can be acquired: {error}")
             except Refusal as error:  # a cursor that cannot be read
                 self._say(f"the cursor is invalid: {error}")
             except DibsError as error:
@@ -134,10 +143,32 @@ class _Sender(threading.Thread):
             self._stopped.wait(_AGAIN)
 
     def _say(self, text: str) -> None:
-        """Report a problem, each once while it lasts."""
-        if text != self._said:
-            self._said = text
+        """Report a problem: at once, and again from time to time while it lasts."""
+        if text != self._said or time.monotonic() - self._said_at >= _REPEAT:
+            self._said, self._said_at = text, time.monotonic()
             self._complain(f"hook {self._hook.name}: {text}")
+
+    def _trouble(self, text: str) -> None:
+        """Report why nothing is sent, and keep it for `dibs deliveries` and the dashboard."""
+        self._say(text)
+        with suppress(DibsError, OSError):
+            Deliveries(self._place, self._hook.name).keep_trouble(text)
+
+    def _held(self, error: Held) -> None:
+        """Another server sends; or else something that is no sender has the hook's lock."""
+        if error.metadata == self._metadata:
+            self._said = ""
+            return
+        self._trouble(
+            f"nothing is sent: {error.owner} has its lock, and is no server of this board: free it "
+            f"with `dibs force-release {error.task.stem} --reason TEXT`"
+        )
+
+    def _check_address(self) -> None:
+        """Report an address that no try will reach, before there is anything to send."""
+        refused = refused_address(self._hook.address, self._networks)
+        if refused:
+            self._trouble(f"nothing can be sent: {refused}")
 
     def _send(self) -> None:
         """Hold the lock, and send until stopped or until the lock is lost."""
@@ -149,13 +180,15 @@ class _Sender(threading.Thread):
             f"{LOCK}{self._hook.name}",
             owner=f"serve-{board.host.name}"[:60],
             ttl=TTL,
-            metadata=f"hook={self._hook.name}",
+            metadata=self._metadata,
             process=os.getpid(),
         )
         try:
             self._breaker = Breaker(_BREAKER)
             self._kept.begin()
             self._kept.tidy()
+            self._kept.keep_trouble("")
+            self._check_address()
             self._state = self._kept.state()
             if not self._state.cursor:
                 self._keep(self._state._replace(cursor=cursor_text(board.log.end())))
@@ -258,6 +291,7 @@ class _Sender(threading.Thread):
             self._breaker.ended(one.id, "failed", boottime())
         else:
             self._kept.sent(one)
+            self._kept.keep_trouble("")
             self._breaker.ended(one.id, "done", boottime())
 
     def _failed(self, one: Delivery, reason: str) -> None:

@@ -13,11 +13,10 @@ import ssl
 import sys
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import parse_qsl
 
 from aiohttp import web
 
@@ -34,15 +33,15 @@ from dibs.serve.answers import (
 from dibs.serve.board_streams import DeltaFeed, EventTail, check_watches
 from dibs.serve.bodies import read_body, read_query
 from dibs.serve.browser import Browser, Browsing
-from dibs.serve.connections import BODY_BYTES, ConnectionServer
+from dibs.serve.call_rights import whole
+from dibs.serve.connections import BODY_BYTES, HEAD_SECONDS, ConnectionServer
 from dibs.serve.lock_names import check_lock_name
 from dibs.serve.problems import Refusal, problem_of
-from dibs.serve.request_keys import RequestKeys
+from dibs.serve.request_keys import RequestKeys, with_nonce
 from dibs.serve.route_table import OPEN, READ, STREAM, WAIT, Made, Route, RouteCall, RouteTable
 from dibs.serve.routes import ROUTES
 from dibs.serve.service import TICK, Service, Wording
 from dibs.serve.streams import Hub, Stream, encoded, send_feed
-from dibs.serve.task_routes import whole
 from dibs.serve.tokens import Principal, hash_of
 from dibs.serve.waiting import WaitingRequests
 
@@ -103,6 +102,8 @@ class BoardHttp:
         """The tokens by their hashes, as they were seen last; each use is checked again."""
         self._unread: dict[tuple[str, str], Made] = {}
         """New claims whose clients had gone, which may ask for them again with the same key."""
+        self._trouble = ""
+        """What was reported last of the tokens' files."""
         self._large = asyncio.Semaphore(_LARGE_AT_ONCE)
         service.waiting = lambda: self.waiting.count
         service.on_lock = self._lock_event
@@ -128,6 +129,8 @@ class BoardHttp:
             return problem_response(fault, request_id)
 
     async def _answer(self, request: web.BaseRequest, request_id: str) -> web.StreamResponse:
+        if request.headers.get("Content-Encoding", "identity").lower() != "identity":
+            raise Refusal("encoded_body", "send the body as it is, without Content-Encoding")
         raw, _, query = request.raw_path.partition("?")
         page = self.browser.find(request.method, raw) if self.browser is not None else None
         if page is None:
@@ -145,8 +148,7 @@ class BoardHttp:
             )
         agent = _agent(request)
         if route.method in ("GET", "DELETE"):
-            pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=100)
-            call = RouteCall(who, agent, path, read_query(pairs, route.query))
+            call = RouteCall(who, agent, path, read_query(query, route.query))
         else:
             if query:
                 raise Refusal("invalid_query", "this request takes a body, and no query")
@@ -166,7 +168,12 @@ class BoardHttp:
     ) -> tuple[int, bytes]:
         """Do what a request asks for; a claim that its client cannot learn of is released."""
         if route.kind == WAIT and self.waiting.concerns(call):
-            attempt = partial(self._run, route, digest, call)
+            given = [call, call._replace(given={**call.given, "again": False})]
+
+            def attempt() -> Awaitable[Any]:
+                # Only the first one has to look for a claim that an earlier request made.
+                return self._run(route, digest, given.pop(0) if len(given) > 1 else given[0])
+
             found = await self.waiting.until(route, call, attempt, partial(_gone, request))
         else:
             found = await self._run(route, digest, call)
@@ -241,6 +248,7 @@ class BoardHttp:
         self._unread.pop((digest, key), None)
         if kept is None:
             call = RouteCall(who, agent, path, read_body(body, route.body))
+            call = with_nonce(call, digest, key, fingerprint)
             kept = self.keys.begin(digest, key, fingerprint)
             try:
                 kept.set_result(await self._done(request, route, digest, call, key))
@@ -443,8 +451,8 @@ class BoardHttp:
     def _delta(self, delta: Delta) -> None:
         self.waiting.seen(delta)
 
-    async def look_after(self) -> None:
-        """Look again and again at what expires, and at the tokens."""
+    async def look_after(self, server: ConnectionServer) -> None:
+        """Look again and again at what expires, at the tokens and at silent connections."""
         n = 0
         while True:
             await asyncio.sleep(TICK)
@@ -454,12 +462,17 @@ class BoardHttp:
             if self._feeds or (self.log.streams and n % 2 == 0):
                 self._poll_log()
             if n % 10 == 0:
+                server.end_silent()
                 with suppress(Refusal):
                     await self._revoke()
 
     async def _revoke(self) -> None:
         """End the streams and dashboards of tokens that were removed."""
         valid = self._principals = await self.service.verbs.run(self._valid)
+        trouble = self.service.tokens.trouble
+        if trouble != self._trouble:
+            self._trouble = trouble
+            _complain(trouble or "all tokens are accepted again")
         self.locks.keep(valid)
         self.log.keep(valid)
         for feed in self._feeds:
@@ -552,19 +565,24 @@ async def _serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     loop.set_exception_handler(_loop_trouble)
-    service = Service(location, tokens, wording)
+    service = Service(location, tokens, wording, senders.place)
     browser = Browser(service, browsing, _complain) if browsing is not None else None
     board = BoardHttp(service, browser)
     await service.begin()
     _raise_limit()
-    server = ConnectionServer(board.handle, clients)
+    server = ConnectionServer(board.handle, clients, _complain)
     try:
         sockets = await loop.create_server(
-            server, address.host, address.port, ssl=address.tls, backlog=1024
+            server,
+            address.host,
+            address.port,
+            ssl=address.tls,
+            backlog=1024,
+            ssl_handshake_timeout=HEAD_SECONDS if address.tls else None,
         )
     except OSError as error:
         raise StorageError(f"{address.host}:{address.port}: {error.strerror or error}") from None
-    looking = loop.create_task(board.look_after())
+    looking = loop.create_task(board.look_after(server))
     bound = _bound(sockets, address.tls)
     inner = await loop.create_server(server, "127.0.0.1", 0) if browser and address.tls else None
     if browser is not None:
@@ -590,6 +608,8 @@ async def _serve(
             await server.shutdown(_GRACE)
     service.end(_GRACE)
     await loop.run_in_executor(None, senders.end, _GRACE / 2)
+    if browser is not None:
+        browser.end()
     return 0
 
 

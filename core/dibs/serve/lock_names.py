@@ -15,6 +15,8 @@ NAME_BYTES = 256
 LONG = "~"
 """In the id of a name that is too long for one, and in those of sessions; no name has it."""
 SESSION = f"session{LONG}"
+RESERVED = (SESSION, HOOK)
+"""How the ids of the server's own locks begin; with one a client could stop sessions or a hook."""
 _match_name = re.compile(r"[A-Za-z0-9._/-]{1,256}").fullmatch
 _HEAD = 40
 
@@ -48,6 +50,4 @@ _PLAIN = str.maketrans("./", "--")
 
 def is_name(ident: str) -> bool:
     """Whether an id is that of a lock which this interface names."""
-    return _match_name(ident) is not None or (
-        LONG in ident and not ident.startswith((SESSION, HOOK))
-    )
+    return _match_name(ident) is not None or (LONG in ident and not ident.startswith(RESERVED))

@@ -18,7 +18,7 @@ UNUSED = 12 * 3600.0
 """Seconds after which a login without a dashboard ends."""
 _MOST = 1000
 _TRIES, _TRIES_OF_ONE = 32, 4
-"""So many tries wait for their answer at a time, in all and from one address."""
+"""So many wrong tries wait for their answer at a time, in all and from one address."""
 
 
 @dataclass(slots=True)
@@ -65,13 +65,13 @@ class Logins:
             if one.who.hash in valid and now - one.used < UNUSED
         }
 
-    def may_try(self, address: str) -> bool:
-        """Whether another try is looked at: not while too many wait."""
+    def may_fail(self, address: str) -> bool:
+        """Whether another wrong try gets a slow answer: not while too many wait for theirs."""
         return self._tries.total() < _TRIES and self._tries[address] < _TRIES_OF_ONE
 
     @contextmanager
-    def trying(self, address: str) -> Iterator[None]:
-        """A try, from its request to its answer."""
+    def failing(self, address: str) -> Iterator[None]:
+        """A wrong try, until its answer."""
         self._tries[address] += 1
         try:
             yield

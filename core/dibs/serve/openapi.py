@@ -23,7 +23,7 @@ _WITH_TOKEN = (
 )
 _WITH_BODY = (
     *("invalid_json", "unknown_field", "body_too_large", "timeout", "request_key_reused"),
-    "invalid_query",
+    *("invalid_query", "encoded_body"),
 )
 _find_parts = re.compile(r"\{([a-z]+)\}").findall
 

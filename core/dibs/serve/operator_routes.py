@@ -5,18 +5,20 @@ Each act takes the exact name that was seen, and the log says which token's name
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from dibs.model.errors import BadName, Changed, DibsError, Uncertain
-from dibs.model.events import LEDGER, NOTHING_MOVED, ON_BOARD
+from dibs.model.errors import BadName, Changed, DibsError, Uncertain, short
+from dibs.model.events import FORMER_VERBS, LEDGER, NOTHING_MOVED, ON_BOARD
+from dibs.model.hooks import EVENTS
 from dibs.model.rates import TOTALS
 from dibs.serve.bodies import FLAG, NAMES, NUMBER, TEXT, WHOLE, Field
+from dibs.serve.call_rights import Answer, covered, exact_name, named_task, whole
 from dibs.serve.problems import Refusal, code_of, problem_of
 from dibs.serve.route_table import READ, STREAM, RouteCall, route
-from dibs.serve.task_routes import Answer, covered, exact_name, named_task, whole
 from dibs.serve.tokens import Role
 from dibs.serve.values import plain, task_fields
 
@@ -26,8 +28,11 @@ if TYPE_CHECKING:
     from dibs.model.task import Task
     from dibs.serve.service import Service
 
-_KNOWN = {*TOTALS, *NOTHING_MOVED, *ON_BOARD, "answer", "prioritize", "ask", "token", "forget"}
-"""Verbs of the log that no client may write by itself."""
+_OWN_VERBS = {*EVENTS, *TOTALS, *NOTHING_MOVED, *ON_BOARD, *FORMER_VERBS}
+"""Verbs of the log that dibs writes when it has acted, and hooks send: no client may write them."""
+_OPERATORS_VERBS = {LEDGER, "hook"}
+"""Verbs of summaries, which the clients of operators write after their acts."""
+_is_verb = re.compile(r"[a-z][a-z0-9-]{0,39}").fullmatch
 _MANY = 1000
 """The most names of one act on many."""
 _NAMED = "/v1/names/{name}"
@@ -352,8 +357,12 @@ def _totals(service: Service, call: RouteCall) -> Answer:
 
 def _note(service: Service, call: RouteCall) -> Answer:
     whole(call)
-    verb = call.given["verb"]
-    if verb in _KNOWN or (verb == LEDGER and call.who.role < Role.OPERATOR):
+    verb, operator = call.given["verb"], call.who.role >= Role.OPERATOR
+    if _is_verb(verb) is None:
+        raise BadName(f"a verb has small letters, digits and -, got {short(verb)}")
+    if verb in _OPERATORS_VERBS and not operator:
+        raise Refusal("forbidden", f"only an operator may write {verb}")
+    if verb in _OWN_VERBS - _OPERATORS_VERBS:
         raise BadName(f"{verb} is what dibs itself writes: use another word")
     service.board.log.note(verb, call.given["text"], by=_by(call))
     return {"status": "noted"}

@@ -4,15 +4,30 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from typing import NamedTuple
+from hashlib import sha256
+from typing import TYPE_CHECKING, NamedTuple
 
 from dibs.serve.problems import Refusal
+
+if TYPE_CHECKING:
+    from dibs.serve.route_table import RouteCall
 
 KEPT = 10_000
 SECONDS = 600.0
 """How many answers are kept, and how long."""
 Sent = tuple[int, bytes]
 """The status and the body of an answer."""
+
+
+def with_nonce(call: RouteCall, token: str, key: str, fingerprint: bytes) -> RouteCall:
+    """A request for a claim, whose name ends with what the key says.
+
+    So the claim is found again after the answers that are kept here are gone with their server.
+    """
+    if call.given.get("nonce", "") is not None:  # it has its own, or makes no claim
+        return call
+    mark = sha256("\0".join((token, key)).encode() + fingerprint).hexdigest()[:10].upper()
+    return call._replace(given={**call.given, "nonce": mark, "again": True})
 
 
 class KeptAnswer(NamedTuple):

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dibs.serve.call_rights import whole
+from dibs.serve.delivery_routes import DELIVERY_ROUTES
+from dibs.serve.listing_routes import LISTING_ROUTES
 from dibs.serve.lock_routes import LOCK_ROUTES
+from dibs.serve.log_routes import LOG_ROUTES
 from dibs.serve.operator_routes import OPERATOR_ROUTES
 from dibs.serve.route_table import OPEN, READ, RouteCall, route
 from dibs.serve.task_routes import TASK_ROUTES
@@ -19,6 +23,7 @@ def _status(service: Service, call: RouteCall) -> dict[str, object]:
 
 
 def _metrics(service: Service, call: RouteCall) -> str:
+    whole(call)
     return service.wording.metrics(service.reads)
 
 
@@ -61,4 +66,12 @@ GENERAL_ROUTES = (
         kind=READ,
     ),
 )
-ROUTES = (*GENERAL_ROUTES, *LOCK_ROUTES, *TASK_ROUTES, *OPERATOR_ROUTES)
+ROUTES = (
+    *GENERAL_ROUTES,
+    *LOCK_ROUTES,
+    *TASK_ROUTES,
+    *LISTING_ROUTES,
+    *LOG_ROUTES,
+    *OPERATOR_ROUTES,
+    *DELIVERY_ROUTES,
+)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dibs.model.entries import Entry
     from dibs.model.location import Location
     from dibs.protocols import Claim, OutputKeeper, Presence
+    from dibs.serve.deliveries import HookPlace
     from dibs.serve.tokens import Principal
 
 _KEEPERS, _PRESENCES = 1000, 10_000
@@ -44,9 +45,11 @@ class Wording(NamedTuple):
 class Service:
     """The board and everything that the routes need."""
 
-    def __init__(self, location: Location, tokens: str, wording: Wording) -> None:
+    def __init__(self, location: Location, tokens: str, wording: Wording, hooks: HookPlace) -> None:
+        """`hooks`: the folder with the deliveries to hooks."""
         self.location = location
         self.wording = wording
+        self.hooks = hooks
         self.started = time.time()
         self.verbs = StorageThread("verbs")
         self.reading = StorageThread("reads")

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dibs.host import boottime
-from dibs.model.errors import BadName, DibsError, Held, Lost, NotExact
+from dibs.model.errors import BadName, DibsError, Held, Lost, NotExact, Unclaimable
 from dibs.serve.lease_terms import LeaseTerms
 from dibs.serve.lock_desk import Answer, HeldLock, LockDesk, moment
 from dibs.serve.lock_names import SESSION
@@ -41,7 +41,8 @@ class Sessions:
             if ident in used:
                 continue
             start = time.monotonic()
-            with suppress(Held):  # by another server's session
+            # Another server has it for a session, or a shell has made something else of that id.
+            with suppress(Held, BadName, Unclaimable):
                 claim = self._board.acquire(ident, owner=who.owner(agent), ttl=ttl)
                 lease = self._known(claim, who.owner(agent))
                 lease.count_from(start, ttl)

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import secrets
+import shlex
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -31,6 +32,8 @@ _FILE_BYTES = 4096
 _PREFIX_CHARS = 256
 _RACY = 100_000_000
 """Nanoseconds after a change of the folder in which another change may leave the same time."""
+_WRITTEN_BY_OTHERS, _USED_BY_OTHERS = 0o022, 0o077
+"""The bits of a mode with which others may write; with which they may do anything at all."""
 _match_name = re.compile(r"[A-Za-z0-9_-]{1,40}").fullmatch
 _match_hash = re.compile(r"[0-9a-f]{64}").fullmatch
 
@@ -101,8 +104,18 @@ class Tokens:
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
+        self.trouble = ""
+        """Why some of them, or all, are not accepted now; empty if all are."""
         self._known: dict[str, Principal] = {}
         self._stamp: tuple[int, ...] | None = None
+
+    def check(self) -> None:
+        """Refuse a folder or a token that other users could have written, or could read."""
+        if os.path.lexists(self.folder) and not os.path.isdir(self.folder):
+            raise BadName(f"{self.folder} is no folder: give one with --tokens DIR")
+        self._refresh()
+        if self.trouble:
+            raise BadName(self.trouble)
 
     def add(self, name: str, role: Role, prefix: str = "") -> str:
         """Make a token; its text is returned once and kept nowhere."""
@@ -167,20 +180,37 @@ class Tokens:
         try:
             stat = os.stat(self.folder)
         except OSError:
-            self._known, self._stamp = {}, None
+            self._known, self._stamp, self.trouble = {}, None, ""
             return
         stamp = (stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino, stat.st_dev)
         if stamp == self._stamp:
             return
         found = {}
+        self.trouble = why_unsafe(self.folder, stat, _WRITTEN_BY_OTHERS)
         with suppress(OSError):
-            for name in os.listdir(self.folder):
-                principal = _read(os.path.join(self.folder, name), name)
+            for name in os.listdir(self.folder) if not self.trouble else ():
+                try:
+                    principal = _read(os.path.join(self.folder, name), name)
+                except BadName as error:
+                    self.trouble = str(error)
+                    continue
                 if principal is not None:
                     found[principal.hash] = principal
         self._known = found
         fresh = time.time_ns() - stat.st_mtime_ns < _RACY
         self._stamp = None if fresh else stamp
+
+
+def why_unsafe(path: str, stat: os.stat_result, bits: int) -> str:
+    """Why a file or folder cannot be trusted, with what to do; empty if it can."""
+    if stat.st_uid not in (os.geteuid(), 0):
+        return (
+            f"{path} belongs to another user (uid {stat.st_uid}): `chown` it to uid {os.geteuid()}"
+        )
+    if stat.st_mode & bits:
+        what = "read or changed" if bits == _USED_BY_OTHERS else "changed"
+        return f"{path} can be {what} by other users: `chmod go-rwx {shlex.quote(path)}`"
+    return ""
 
 
 def _check_name(name: str) -> None:
@@ -209,12 +239,15 @@ def _sync(folder: str) -> None:
 
 
 def _read(path: str, name: str) -> Principal | None:
-    """The token in a file; None if it is not valid."""
+    """The token in a file; None if it is not valid, `BadName` if others could have written it."""
     if _match_name(name) is None:
         return None
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
         try:
+            unsafe = why_unsafe(path, os.fstat(fd), _USED_BY_OTHERS)
+            if unsafe:
+                raise BadName(unsafe)
             fields: Any = json.loads(os.read(fd, _FILE_BYTES))
         finally:
             os.close(fd)

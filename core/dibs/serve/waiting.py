@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from dibs.model.errors import Asked, DibsError, Held, Paused
 from dibs.model.task import AVAILABLE, FREE
+from dibs.serve.call_rights import owner_of
 from dibs.serve.lock_names import id_of
 from dibs.serve.problems import Refusal
 from dibs.serve.route_table import Route, RouteCall
-from dibs.serve.task_routes import owner_of
 
 if TYPE_CHECKING:
     from dibs.model.delta import Delta

@@ -26,6 +26,8 @@ _JUMP = 2.0
 _STALL = 4.0
 HEALTHY = 60.0
 """Seconds without a sign of trouble after which bulk acts are unlocked."""
+_BACK = 20.0
+"""The same after a short outage of the board, at least."""
 
 
 def _words(trouble: Trouble) -> str:
@@ -43,6 +45,8 @@ class Brake:
         self._clock: tuple[int, int] | None = None
         self._away = 0.0
         """Since when the board is unavailable; 0 if it is not."""
+        self._before = -HEALTHY
+        """When the last sign of trouble was before that."""
         self._trouble = ""
 
     def note_stale(self, missed: Iterable[MissedBeat], live: int, at: float) -> None:
@@ -76,11 +80,16 @@ class Brake:
         if waiting > _STALL:
             self._suspect(at, f"the storage stalled: no answer for {short(waiting)}")
         elif health.trouble:
-            self._away, self._trouble = self._away or at, _words(health.trouble)
+            if not self._away:
+                self._away, self._before = at, self._suspect_at
+            self._trouble = _words(health.trouble)
             self._suspect(at, f"the board is unavailable: {_words(health.trouble)}")
         elif self._away:
-            gone, self._away = short(at - self._away), 0.0
-            self._why = f"the board was unavailable for {gone}: {self._trouble}"
+            gone, self._away = at - self._away, 0.0
+            self._why = f"the board was unavailable for {short(gone)}: {self._trouble}"
+            # What expires in a short outage has a short lease, and its holder beats again as soon.
+            until = at + min(HEALTHY, max(_BACK, 2 * gone))
+            self._suspect_at = max(self._before, min(self._suspect_at, until - HEALTHY))
 
     def note_clock(self, fs: int, boot: int, took: float, at: float) -> None:
         """Note a reading of the board's clock and of the boot-time clock, and how long it took."""

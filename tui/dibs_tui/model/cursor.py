@@ -20,9 +20,9 @@ class TaskCursor:
     @property
     def task(self) -> Task | None:
         """The task under the cursor, which may be gone from the board; None on an empty list."""
-        if self._task is not None:
-            return self._task
-        return self._tasks[0] if len(self._tasks) else None
+        if not len(self._tasks):  # a filter may hide it: what no row shows cannot be acted on
+            return None
+        return self._task or self._tasks[0]
 
     @property
     def moved(self) -> bool:

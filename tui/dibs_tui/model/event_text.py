@@ -268,7 +268,16 @@ def _rotated(event: Event, src: Task | None, dst: Task | None, began: float) -> 
 
 def _unknown(event: Event, src: Task | None, dst: Task | None, began: float) -> EventText:
     verb = clean(event.verb, 40) or "unknown event"
-    return EventText("?", "muted", verb, f"by {_by(event)}", _text(event.reason))
+    return EventText("·", "muted", verb, f"by {_by(event)}", _text(event.reason))
+
+
+def _noted(what: str) -> _Sentence:
+    """An act on something that is no task; the line of the log says which."""
+
+    def noted(event: Event, src: Task | None, dst: Task | None, began: float) -> EventText:
+        return EventText(_ACT, "muted", f"{what}:", f"by {_by(event)}", _text(event.reason))
+
+    return noted
 
 
 _VERBS: dict[str, _Sentence] = {
@@ -297,4 +306,6 @@ _VERBS: dict[str, _Sentence] = {
     REFUSED: _refused,
     ROTATED: _rotated,
     LEDGER: _ledger,
+    "token": _noted("token"),
+    "hook": _noted("hook"),
 }

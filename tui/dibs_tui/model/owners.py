@@ -10,12 +10,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from dibs import Verdict
+from dibs.model.hooks import LOCK
 from dibs.model.waiters import BROKEN, IDLE, PAUSED, waiter_entry
 from dibs_tui.text.natural import natural
 from dibs_tui.text.safe import clean
 
 if TYPE_CHECKING:
-    from dibs import Holder, Sample, Waiter
+    from dibs import Holder, Sample, Task, Waiter
     from dibs.model.filters import Test
     from dibs_tui.model.known_board import KnownBoard
 
@@ -84,6 +85,11 @@ class OwnerGroup(NamedTuple):
         return "stale" if self.stale == len(self.claims) else "all"
 
 
+def is_work(task: Task) -> bool:
+    """Whether a claim is that of a worker, and not the lock with which a server sends events."""
+    return task.kind != "lock" or not task.id.startswith(LOCK)
+
+
 def held(
     model: KnownBoard, test: Test | None = None, names: Iterable[str] | None = None
 ) -> Iterator[HeldClaim]:
@@ -118,7 +124,7 @@ def groups(
     `waiters` are the workers that wait; `ends` is how many claims each owner has ended, done and
     failed. An owner that neither works nor waits is listed only by its claims.
     """
-    claims = list(claims)
+    claims = [claim for claim in claims if is_work(claim.holder.task)]
     return owner_groups(claims, waiters, ends), host_groups(claims)
 
 
@@ -130,7 +136,8 @@ def owner_groups(
     """The owners alone, as `groups` sorts them."""
     owners: dict[str, list[HeldClaim]] = {}
     for claim in claims:
-        owners.setdefault(claim.owner, []).append(claim)
+        if is_work(claim.holder.task):
+            owners.setdefault(claim.owner, []).append(claim)
     idle: dict[str, list[Waiter]] = {}
     for waiter in waiters:
         idle.setdefault(waiter.owner, []).append(waiter)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from dibs import Pause
 from dibs.model.pauses import shell_claims_since
+from dibs_tui.model.owners import is_work
 from dibs_tui.text.ages import clock, counted, short
 from dibs_tui.text.safe import clean
 
@@ -33,7 +34,7 @@ def pause_parts(model: BoardModel) -> tuple[str, str, str]:
     by = clean(first.by.partition(" ")[0], 60) or "unknown"
     end = f" until {clock(first.until)[:5]}" if first.until is not None else ""
     more = f" (and {len(pauses) - 1:,} more)" if len(pauses) > 1 else ""
-    live = (h for name, h in model.holders.items() if name not in model.stale)
+    live = (h for name, h in model.holders.items() if name not in model.stale and is_work(h.task))
     held = sum(any(p.covers(h.host) for p in pauses) for h in live)
     waits = sum(waiter.state == "paused" for waiter in model.waiters)
     facts = [f"{counted(held, 'claim')} {'goes' if held == 1 else 'go'} on"]

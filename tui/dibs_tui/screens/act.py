@@ -385,8 +385,11 @@ class ActScreen(Dialog[dict[str, Outcome] | None]):
         """Execute it, if nothing is missing and the key was no accident."""
         if self._chosen or self.deaf:
             return
-        if self.why_not() or self._operator.keys.burst:
+        why, burst = self.why_not(), self._operator.keys.burst
+        if why or burst:
             self._update()
+            if why and not burst and self._plan is not None:
+                self.not_yet(why)
             return
         assert self._plan is not None
         self._chosen = self._plan.chosen(doubtful=self._with_doubtful or self._single)

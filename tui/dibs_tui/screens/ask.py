@@ -108,8 +108,11 @@ class Ask(Dialog[None]):
             self.copied(clean(self.line))
 
     def action_confirm(self) -> None:
-        """Do it, if nothing is missing and the key was no accident."""
-        if self.deaf or not self.asked or self.operator.keys.burst or self.why_not():
+        """Do it, if the key was no accident and nothing is missing; else say what is."""
+        if self.deaf or not self.asked or self.operator.keys.burst:
+            return
+        if why := self.why_not():
+            self.not_yet(why)
             return
         self.begin()
         self.asked = False

@@ -372,6 +372,8 @@ class BoardScreen(Screen[None]):
             # At once: a row is drawn again when its age reads differently, which may take an hour.
             self.body.redraw()
             self.frame.dim(self._troubled)
+        if card and not trouble and self.body.view == "problems" and self.body.problems.total():
+            card = None  # a board without tasks has them too: an event that no hook received
         if card is not None and self.has_class("-low"):
             card = card.replace("\n\n", "\n")
         self.body.show_card(card, "bold $state-failed" if trouble else "bold")

@@ -55,7 +55,7 @@ class BoardFrame:
             command.id: spelled(command.keys[0]) for command in dashboard.commands if command.keys
         }
         """The user's key of each command."""
-        self._tally = Tally(dashboard.model, dashboard.config)
+        self._tally = Tally(dashboard.model, body.problems.total)
         self._graphs: graph_band.Graphs | None = None
         self._graphs_key: tuple[object, ...] = ()
         self._shown: dict[FrameRows, object] = {}

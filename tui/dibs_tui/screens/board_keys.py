@@ -81,11 +81,15 @@ class BoardKeys:
             if count:
                 more = _FOLDED * (many and not marked and bool(rank))
                 yield from self._key(command, word, count, rank=rank + more)
-        yield from self._key("inspect", "inspect", rank=1)
-        if body.table is not None:
+        if body.table is None or body.table.length:
+            yield from self._key("inspect", "inspect", rank=1)
+        if body.table is not None and body.table.length:
             yield from self._key("mark", "mark", rank=3)
         if marked:
             yield from self._key("range", "range", rank=6)
+        if body.filtered:  # Esc clears it first
+            yield from self._key("back", "clear filter", rank=2)
+        elif marked:
             yield from self._key("back", "unmark", rank=2)
         yield from self._key("filter", "filter", rank=2)
         if body.table is not None:

@@ -320,6 +320,10 @@ class Dialog(ModalScreen[Result]):
         """Say that a command of the board does nothing in this dialog."""
         self.notify(f"{title}: not in this dialog; Esc cancels it", timeout=3)
 
+    def not_yet(self, why: str) -> None:
+        """Say what is missing before the key works: what the hint says may be overlooked."""
+        self.notify(f"{self.yes() or 'act'}: {why}", severity="warning", markup=False, timeout=4)
+
     def action_help(self) -> None:
         """Show what every key does, over the dialog."""
         if self.OFFERS_HELP and isinstance(self.app, Commanded):

@@ -116,7 +116,7 @@ class Dialogs:
         """Ask for the terms of a pause of new claims."""
         from dibs_tui.screens.pause import PauseScreen
 
-        self._app.push_screen(PauseScreen(self._operator), self._done)
+        self._app.push_screen(PauseScreen(self._operator, self._model), self._done)
 
     def resume(self) -> None:
         """Ask whether to end the pauses that are in force."""

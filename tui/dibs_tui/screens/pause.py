@@ -9,12 +9,14 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.widgets import Input
 
-from dibs import BadName, Board, Capability, Pause
+from dibs import BadName, Board, Capability, Entry, Pause
 from dibs.model.filters import seconds
 from dibs.model.pauses import check_terms
 from dibs_tui.acting.brief import Brief, lines_of
 from dibs_tui.acting.operator import Operator
 from dibs_tui.acting.plan import line, type_in
+from dibs_tui.model.known_board import KnownBoard
+from dibs_tui.model.owners import is_work
 from dibs_tui.model.pause_text import pause_text
 from dibs_tui.model.rows import row as line_of
 from dibs_tui.screens.ask import Ask, done
@@ -35,32 +37,42 @@ class PauseScreen(Ask):
     YES: ClassVar[str] = "pause"
     BINDINGS: ClassVar[list[BindingType]] = [("l", "locks", "locks too")]
 
-    def __init__(self, operator: Operator) -> None:
+    def __init__(self, operator: Operator, model: KnownBoard) -> None:
         super().__init__(operator)
+        self._model = model
         self._terms: tuple[str, str, float | None, bool] = ("", "", None, False)
         """What was confirmed: the reason, the host, the time, whether locks too."""
         self._locks = False
         self._shells = False
         """Whether shells can claim with `mv`, which no pause stops."""
-        self._held = self._stale = 0
+        self._made: Pause | None = None
+        self._rows: list[Entry] = []
+        """The claims that were held when the pause began."""
+        self._known: set[str] = set()
+        """Those of them that the model has seen: of these it knows when they end."""
+
+    def on_mount(self) -> None:
+        """Show each second what is held now."""
+        self.set_interval(1.0, self.show)
 
     def fields(self) -> ComposeResult:
         """The reason, the time and the hosts."""
-        yield field("reason", "pause-reason")
+        yield field("reason", "pause-reason", placeholder="why: workers and operators see it")
         yield field("time", "pause-time", placeholder="30m, or empty: until resumed")
         yield field("hosts", "pause-host", placeholder="web-*, or empty: all hosts")
 
     def found(self, board: Board) -> Brief:
         """Find out what is held now."""
         self._shells = Capability.SHELL_CLAIMS in board.capabilities
-        seen = board.snapshot(ended=False)
-        self._held = sum(not seen.stale(name) for name in seen.holders)
-        self._stale = len(seen.holders) - self._held
         return self._question()
 
     def _question(self) -> Brief:
-        held = f"holders go on, {self._held:,} now" if self._held else "nothing is held now"
-        held += f"; {counted(self._stale, 'claim')} stale" if self._stale else ""
+        model = self._model
+        names = [name for name, holder in model.holders.items() if is_work(holder.task)]
+        stale = sum(name in model.stale for name in names)
+        live = len(names) - stale
+        held = f"holders go on, {live:,} now" if live else "nothing is held now"
+        held += f"; {counted(stale, 'claim')} stale" if stale else ""
         locks = "Locks are paused too." if self._locks else "Locks can still be acquired."
         then = f"{locks}{_SHELLS if self._shells else ''}\nu undoes it."
         fact = "no worker gets a new task until the pause ends"
@@ -72,13 +84,24 @@ class PauseScreen(Ask):
         made, held = board.pause_claims(
             reason, host=host, seconds=time, locks=locks, by=self.operator.by
         )
-        rows = [row for row in board.entries_of(held) if not row.host or made.covers(row.host)]
+        work = [task for task in held if is_work(task)]
+        rows = [row for row in board.entries_of(work) if not row.host or made.covers(row.host)]
+        self._made, self._rows = made, rows
+        return self._result(made)
+
+    def _result(self, made: Pause) -> Brief:
+        """The pause, and what is still held of what was held when it began."""
+        model = self._model
+        held = {holder.task.stem: name in model.stale for name, holder in model.holders.items()}
+        self._known |= {row.claim for row in self._rows if row.claim in held}
+        gone = self._known - held.keys()
+        rows = [row for row in self._rows if row.claim not in gone]
         listed = [
             line_of(clean(f"{r.claim}  {r.owner} on {r.host}", 80), "muted") for r in rows[:_SHOWN]
         ]
         if len(rows) > _SHOWN:
             listed.append(line_of(f"and {len(rows) - _SHOWN:,} more", "faint"))
-        stale = sum(row.state == "stale" for row in rows)
+        stale = sum(held.get(row.claim, row.state == "stale") for row in rows)
         live = len(rows) - stale
         left = f"{counted(live, 'claim')} still held" if live else "nothing is held there"
         left += f"; {counted(stale, 'claim')} stale, until reaped" if stale else ""
@@ -110,6 +133,8 @@ class PauseScreen(Ask):
                     words += ["--for" if option == "time" else "--host", value]
             words += ["--locks"] if self._locks else []
             self.line = line(words) if not self.missing() else ""
+        elif self.over and self._made is not None:
+            self.brief = self._result(self._made)
         super().show()
 
     def more_keys(self) -> Iterator[Key]:

@@ -89,8 +89,7 @@ class WallScreen(Screen[None]):
     def tick(self) -> None:
         """Show the board as it is now."""
         source = self._dashboard.source
-        if source.health.fresh:
-            self._check.ask(source.open_board)
+        self._check.ask(source.open_board, source.health)
         columns, rows = self.size
         picture, inks = self._picture(columns), inks_of(self.app)
         key = (picture._replace(clock=""), columns, rows, self.app.theme)
@@ -163,7 +162,7 @@ class WallScreen(Screen[None]):
         return self._hour
 
     def _clear_words(self) -> str:
-        if not self._model.complete:
+        if not self._model.complete or self._check.trouble:
             return ""
         longest = short(self._dashboard.config.waiting_too_long)
         return f"no stale claim, no question, nothing late or waiting longer than {longest}"

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from dibs.model.errors import BadName
 from dibs.model.filters import seconds
-from dibs.model.settings import line_of
+from dibs.model.settings import line_of, why_invalid
 
 THEMES = ("dibs-dark", "dibs-light", "dibs-colourblind", "dibs-contrast")
 GLYPHS = ("auto", "unicode", "ascii")
@@ -126,7 +126,7 @@ def _table(file: str, data: bytes) -> dict[str, Any]:
     except RecursionError:
         raise BadConfig(f"{file}: nested too deeply; correct or remove it") from None
     except ValueError as error:
-        raise BadConfig(f"{file}: {error}; correct or remove it") from None
+        raise BadConfig(f"{file}{why_invalid(data, error)}; correct or remove it") from None
 
 
 def _read(file: str) -> bytes:

@@ -48,9 +48,12 @@ class Body(Horizontal):
         self.shown: tuple[str, ...] = ()
         """The panels on the screen."""
         self.paused = False
+        self.filtered = False
+        """Whether a filter is in force."""
         self.tables = {panel: TaskTable(panel, model, still=still) for panel in PANELS}
+        self.problems = Problems(model, config, source)
         self.lists: dict[str, ListView[Any]] = {
-            "problems": Problems(model, config, source),
+            "problems": self.problems,
             "owners": Owners(model, still=still),
             "feed": Feed(model, still=still),
         }
@@ -295,6 +298,7 @@ class Body(Horizontal):
 
     def set_test(self, test: Test | None, terms: str) -> None:
         """Set the filter; `terms` is its text."""
+        self.filtered = test is not None
         self._age_refresh.filtered(terms)
         for table in self.tables.values():
             table.test = test

@@ -125,6 +125,8 @@ def fitted(columns: tuple[str, ...], width: int) -> list[tuple[str, int]]:
 
 
 _PROSE = frozenset(("note", "reason", "by", "metadata"))
+_BOTH_ENDS = frozenset(("owner", "host"))
+"""Names that begin alike, as those of one token's workers do, differ at their ends."""
 
 
 def parts_of(
@@ -143,11 +145,12 @@ def parts_of(
                 parts += [("│ ", "line"), state]
                 room -= 4
             ink = ink + " bold" if cursor and " " not in ink else ink
+        both = column.middle or key in _BOTH_ENDS
         text = fit(
             column.cell(line),
             room,
             align="right" if column.right else "left",
-            cut="middle" if column.middle and line.fold in ("", "member") else "end",
+            cut="middle" if both and line.fold in ("", "member") else "end",
         )
         if TRACK in text and key in ("lease", "state"):
             left = text.rstrip(" ").rstrip(TRACK)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import islice
 from threading import Thread
 from typing import ClassVar, Literal, NamedTuple
 
-from dibs import Board, Capability, DibsError, Finding, Task
-from dibs.serve import deliveries
+from dibs import Board, Capability, DibsError, Finding, ReadOnly, StorageError, Task
+from dibs.model.filters import Test
+from dibs.model.health import Health
+from dibs.serve import delivery_access
 from dibs_tui.model.board import BoardModel
 from dibs_tui.model.cards import trouble_of
 from dibs_tui.model.causes import MOMENT
@@ -27,7 +30,8 @@ from dibs_tui.widgets.listing import ListView
 from dibs_tui.widgets.messages import FilterRequested, InspectRequested, RunCommand
 from dibs_tui.widgets.paint import Head, Part, fitted_parts, heads_of, parts_of
 
-_EVERY = 30.0
+_EVERY, _AGAIN = 30.0, 5.0
+"""The least seconds between two checks of the files, and after one that the storage failed."""
 _SPARE = 50
 """Checking every file may take at most 1/50 of the time."""
 _AROUND_MEMBERS, _MIN_MEMBERS = 2, 3
@@ -68,28 +72,46 @@ class FileCheck:
         self.findings: tuple[Finding, ...] = ()
         self.trouble = ""
         """Why the last check failed; not cleaned."""
+        self.denied = ""
+        """Why this user may not check the files; not cleaned."""
         self.done = False
         self.thread: Thread | None = None
         self._due = 0.0
 
-    def ask(self, open_board: Callable[[], Board]) -> None:
-        """Start a check if one is due and none is running."""
+    def ask(self, open_board: Callable[[], Board], health: Health) -> None:
+        """Start a check if one is due, none is running, and the board can be read now."""
+        if not health.fresh or health.trouble:
+            return
         if time.monotonic() < self._due or (self.thread is not None and self.thread.is_alive()):
             return
         self.thread = Thread(target=self._look, args=(open_board,), name="dibs-check", daemon=True)
         self.thread.start()
 
     def _look(self, open_board: Callable[[], Board]) -> None:
-        start = time.monotonic()
+        start, soon = time.monotonic(), False
         try:
             board = open_board()
-            checks = Capability.CHECK in board.capabilities
-            hooks = deliveries.findings(board.location)
-            self.findings, self.trouble = (*(board.check() if checks else ()), *hooks), ""
+            looks: list[Callable[[], list[Finding]]] = [partial(delivery_access.findings, board)]
+            if Capability.CHECK in board.capabilities:
+                looks.append(board.check)
+            found: list[Finding] = []
+            denied = ""
+            for look in looks:
+                try:
+                    found += look()
+                except ReadOnly as error:  # a reader may know the hooks, and not check the files
+                    denied = str(error)
+            self.findings, self.trouble, self.denied = tuple(found), "", denied
+        except ReadOnly as error:
+            self.trouble, self.denied = "", str(error)
         except DibsError as error:
             self.trouble = str(error)
+            soon = isinstance(error, StorageError)
         self.done = True
-        self._due = time.monotonic() + max(self._every, _SPARE * (time.monotonic() - start))
+        took = time.monotonic() - start
+        # A board that was away a moment ago may well be back.
+        wait = max(_AGAIN, took) if soon else max(self._every, _SPARE * took)
+        self._due = time.monotonic() + wait
 
 
 class MembersHead(NamedTuple):
@@ -128,11 +150,8 @@ class Problems(ListView[ProblemLine | MembersHead | Member]):
 
     def rows(self) -> Sequence[tuple[str, ProblemLine | MembersHead | Member]]:
         """Each line with its key, and places for members in the room that is left."""
-        if self._source.health.fresh:  # else no board was seen yet
-            self.check.ask(self._source.open_board)
-        self._groups = problems(
-            self.model, self._config, self.check.findings, self.test, trouble=self._trouble()
-        )
+        self.check.ask(self._source.open_board, self._source.health)
+        self._groups = self._found(self.test)
         found: list[tuple[str, ProblemLine | MembersHead | Member]] = [
             (line.problem.key, line._replace(detail=self._source.location.runnable(line.detail)))
             for line in lines_of(self.model, self._groups)
@@ -149,6 +168,16 @@ class Problems(ListView[ProblemLine | MembersHead | Member]):
             found.append(("", MembersHead()))
             found += [("", Member(number)) for number in range(room)]
         return found
+
+    def _found(self, test: Test | None) -> list[Group]:
+        """The problems now that match."""
+        return problems(
+            self.model, self._config, self.check.findings, test, trouble=self._trouble()
+        )
+
+    def total(self) -> int:
+        """The number of lines without a filter: what the tab of this view shows."""
+        return count(self._found(None))
 
     def listed_rows(self) -> Sequence[object]:
         """Every problem; the members are no rows of their own."""
@@ -302,16 +331,19 @@ class Problems(ListView[ProblemLine | MembersHead | Member]):
         config = self._config
         if not self.model.complete:
             return "still reading the board"
-        files = "no duplicate, incomplete or unknown files"
+        head, files = "✓ all clear", "\nno duplicate, incomplete or unknown files"
         if self.check.trouble:
-            files = f"files could not be checked: {clean(self.check.trouble, 200)}"
+            why = clean(self.check.trouble, 200)
+            head, files = f"no problem found, but the files could not be checked:\n{why}", ""
+        elif self.check.denied:
+            files = f"\nfiles are not checked: {clean(self.check.denied, 200)}"
         elif not self.check.done:
-            files = "files are being checked"
+            head, files = "no problem found; the files are being checked", ""
         return (
-            "✓ all clear\n"
+            f"{head}\n"
             "no stale or late claims\n"
             f"no task with {config.failing_again} attempts or more, "
-            f"none waiting for more than {short(config.waiting_too_long)}\n{files}"
+            f"none waiting for more than {short(config.waiting_too_long)}{files}"
         )
 
     @property

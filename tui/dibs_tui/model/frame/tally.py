@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from dibs_tui.model.problems import count, problems
+from dibs_tui.model.owners import is_work
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dibs_tui.model.board import BoardModel
-    from dibs_tui.settings.config import Config
 
 _SHARE = 100
 """Counting owners and problems may take 1/100 of the time."""
@@ -20,9 +21,10 @@ _OFTEN = 1.0
 class Tally:
     """How much each view lists."""
 
-    def __init__(self, model: BoardModel, config: Config) -> None:
+    def __init__(self, model: BoardModel, problems: Callable[[], int]) -> None:
+        """`problems` counts what the view of the problems lists without a filter."""
         self._model = model
-        self._config = config
+        self._count_problems = problems
         self._due = 0.0
         self.owners = 0
         """How many owners hold a claim or wait for one."""
@@ -47,14 +49,10 @@ class Tally:
             return
         model = self._model
         waiting = {waiter.owner for waiter in model.waiters}
-        held = {holder.owner for holder in model.holders.values()}
-        stale = model.stale
-        working = (
-            held
-            if not stale
-            else {holder.owner for name, holder in model.holders.items() if name not in stale}
-        )
+        holders = {name: holder for name, holder in model.holders.items() if is_work(holder.task)}
+        held = {holder.owner for holder in holders.values()}
+        working = {holder.owner for name, holder in holders.items() if name not in model.stale}
         self.owners, self.workers = len(held | waiting), len(working | waiting)
-        self.problems = count(problems(model, self._config))
+        self.problems = self._count_problems()
         end = time.monotonic()
         self._due = end + max(_OFTEN, (end - start) * _SHARE)
