@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Container, Iterable, Iterator
+from contextlib import AbstractContextManager
 from typing import IO, TYPE_CHECKING, Protocol, TypeVar, overload
 
 from dibs.model.errors import BadName, NotInstalled
@@ -58,6 +59,15 @@ class Log(Protocol):
         """Write a line about no single task, such as the summary of a bulk act; never raises.
 
         >>> board.log.note("report", "the nightly run begins")
+        """
+
+    def together(self) -> AbstractContextManager[None]:
+        """A `with` block whose events are written together, at its end at the latest.
+
+        It saves a worker in one thread many small writes; a database writes each by itself.
+
+        >>> with board.log.together():
+        ...     board.log.note("report", "the nightly run begins")
         """
 
     def end(self) -> Cursor:

@@ -87,6 +87,58 @@ def test_a_crash_within_an_act_shows_as_an_intent_without_an_outcome(
     assert [task.name == name for task in place.board.find("x")] == [not done]
 
 
+def test_lines_that_are_written_together_are_one_write_and_each_look_shows_them(
+    place: Place,
+) -> None:
+    place.board.acquire("x").release()
+    before = verbs(place.board)
+    board, port = place.another()
+    writes: list[str] = []
+    port.after["append"] = writes.append
+    with board.log.together():
+        first = board.acquire("x", owner="agent-7")
+        assert verbs(place.board) == before
+        assert verbs(board) == [*before, "claim"]
+        first.release()
+        last = board.acquire("x", owner="agent-8")
+        assert len(writes) == 1
+    assert verbs(place.board) == [*before, "claim", "release", "claim"]
+    assert len(writes) == 2
+    last.release()
+    assert len(writes) == 3
+
+
+def test_an_intent_is_written_before_its_act_also_among_lines_that_are_written_together(
+    place: Place,
+) -> None:
+    name = made(place.board, "claimed")
+    board, port = place.another()
+
+    def end(path: str) -> None:
+        port.before["append"] = crash  # nothing is written after the end of the process
+        crash(path)
+
+    port.before["rename"] = end
+    with pytest.raises(Crash), board.log.together():
+        board.force_release(name, "hung", by="ada@desk")
+    assert place.board.log.of("x")[-1].verb == INTENT
+
+
+def test_lines_that_could_not_be_written_together_are_all_counted(place: Place) -> None:
+    board, port = place.another()
+
+    def full(_: str) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    port.before["append"] = full
+    with board.log.together():
+        board.acquire("x").release()
+    assert board.log.unwritten == 3
+    del port.before["append"]
+    board.acquire("x")
+    assert verbs(place.board)[-1] == "claim"
+
+
 def test_an_act_without_effect_is_noted_as_not_done(place: Place) -> None:
     name = made(place.board, "claimed")
     board, port = place.another()

@@ -23,6 +23,7 @@ TASK = read("x.available")
 assert TASK is not None
 HELD = dibs.Held("held", TASK, "me", 1.5, "m")
 PAUSED = dibs.Paused("paused", dibs.Pause("0123456789", "ada", "deploy", 1.0))
+STANDARD = ("None", "Iterator", "Mapping", "Found", "AbstractContextManager")
 DRAWN = re.compile(r"^([ │├└─]*)([A-Z][A-Za-z]+)\s+(.*?)(?:\s*\(exit (\d)\))?$")
 
 
@@ -82,7 +83,7 @@ def test_results_of_public_methods_are_public() -> None:
             continue
         returned = str(inspect.signature(value).return_annotation)
         for word in re.findall(r"\b[A-Z][A-Za-z]+\b", returned):
-            if word not in ("None", "Iterator", "Mapping", "Found"):
+            if word not in STANDARD:
                 assert word in dibs.__all__, f"{name} gives {returned}"
 
 

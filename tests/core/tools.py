@@ -101,6 +101,11 @@ class Movable(Disk):
         super().create(path, data, sync)
         self._call(self.after, "create", path)
 
+    def append(self, path: str, data: bytes) -> None:
+        self._call(self.before, "append", path)
+        super().append(path, data)
+        self._call(self.after, "append", path)
+
     def touch(self, path: str) -> None:
         self._call(self.before, "touch", path)
         super().touch(path)

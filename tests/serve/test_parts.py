@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -25,6 +27,7 @@ from dibs.serve.route_table import RouteTable
 from dibs.serve.routes import ROUTES
 from dibs.serve.storage import StorageThread
 from dibs.serve.streams import PENDING, Stream
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.fast("dibs.serve")
 
@@ -176,6 +179,43 @@ def test_results_come_in_the_order_of_the_calls_and_one_that_fails_stops_no_othe
 
     found = asyncio.run(main())
     assert found == ["failed" if n % 7 == 3 else n for n in range(100)]
+
+
+def test_requests_that_came_together_are_one_batch_and_no_result_is_seen_before_its_end() -> None:
+    async def main() -> list[str]:
+        thread = StorageThread("test")
+        seen: list[str] = []
+
+        @contextmanager
+        def around() -> Iterator[None]:
+            seen.append("begin")
+            yield
+            seen.append("end")
+
+        async def run(name: str) -> None:
+            await thread.run(partial(seen.append, name))
+            seen.append(f"{name} is answered")
+
+        await thread.run(lambda: setattr(thread, "around", around))
+        await asyncio.gather(*map(run, "abc"))
+        assert thread.stop(10)
+        return seen
+
+    found = asyncio.run(main())
+    answers = [f"{name} is answered" for name in "abc"]
+    assert found == ["begin", *"abc", "end", *answers, "begin", "end"]
+
+
+def test_a_result_does_not_wait_for_many_calls_that_take_long() -> None:
+    async def main() -> bool:
+        thread, over = StorageThread("test"), threading.Event()
+        slow = asyncio.ensure_future(thread.run(partial(time.sleep, 0.02)))
+        last = asyncio.ensure_future(thread.run(partial(over.wait, PATIENCE)))
+        await slow
+        over.set()
+        return await last
+
+    assert asyncio.run(main())
 
 
 def test_the_loop_goes_on_while_the_storage_hangs() -> None:

@@ -8,6 +8,9 @@ import random
 import socket
 import threading
 import time
+from collections import deque
+from http.client import HTTPResponse
+from itertools import repeat
 from pathlib import Path
 
 import pytest
@@ -258,6 +261,43 @@ def asked(client: HttpClient, path: str) -> bytes:
     """A GET with the client's token."""
     head = f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {client.token}\r\n\r\n"
     return head.encode()
+
+
+def test_every_form_of_http_gets_the_same_answer(server: ServerProcess) -> None:
+    client = server.client("forms")
+    forms = {
+        "stays": ("GET", "HTTP/1.1", ""),
+        "closes": ("GET", "HTTP/1.1", "Connection: close\r\n"),
+        "old": ("GET", "HTTP/1.0", ""),
+        "head": ("HEAD", "HTTP/1.1", ""),
+    }
+    found = {}
+    for name, (method, version, more) in forms.items():
+        head = f"{method} /locks/forms {version}\r\nHost: x\r\nX-Request-Id: {name}\r\n{more}"
+        with connected(server) as one:
+            one.sendall(f"{head}Authorization: Bearer {client.token}\r\n\r\n".encode())
+            answer = HTTPResponse(one, method=method)
+            answer.begin()
+            fields = {key.lower(): text for key, text in answer.getheaders()}
+            assert (answer.status, answer.reason) == (200, "OK")
+            assert fields.pop("x-request-id") == name
+            assert fields.pop("date").endswith(" GMT")
+            assert fields.pop("connection", "") == ("close" if name == "closes" else "")
+            found[name] = fields, answer.read()
+    assert found["closes"] == found["old"] == found["stays"]
+    assert found["head"] == (found["stays"][0], b"")
+
+
+def test_a_client_that_does_not_read_its_answers_gets_no_more(server: ServerProcess) -> None:
+    client = server.client("mute")
+    head = f"GET /locks/mute HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {client.token}\r\n\r\n"
+    before = resident(server.process.pid)
+    with connected(server) as one:
+        one.settimeout(3)
+        with pytest.raises(TimeoutError):  # of 100 MB, more than all buffers between hold
+            deque(map(one.sendall, repeat(head.encode() * 1000, 1000)), 0)
+        assert resident(server.process.pid) - before < 20 << 20
+        assert client.get("/locks/mute")["status"] == "free"
 
 
 def test_health_is_503_while_the_board_is_away(scratch: Path) -> None:

@@ -8,6 +8,7 @@ new file says so.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from json.encoder import encode_basestring_ascii as _quoted
 from typing import TYPE_CHECKING
@@ -31,6 +32,8 @@ KEPT = 3
 _LOOK = 64 << 10
 """How many bytes a process writes before it checks the size of the file again."""
 _REASON = 4096
+_AT_ONCE = 20
+"""How many lines one write has at most; a very long write might not be atomic."""
 
 
 class Journal:
@@ -44,6 +47,8 @@ class Journal:
         self._intact = False
         """Whether the file is known to end with a complete line."""
         self._room = _LOOK
+        self._together = False
+        self._lines: list[bytes] = []
         self.by = host.signature
         self.unwritten = 0
         """The number of this process's events that could not be written."""
@@ -65,6 +70,25 @@ class Journal:
         )
         if since:
             line = line[:-2] + f', "since": {round(since, 3)}}}\n'.encode("ascii")
+        self._lines.append(line)
+        if not self._together or len(self._lines) >= _AT_ONCE:
+            self.flush()
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        self._together = True
+        try:
+            yield
+        finally:
+            self._together = False
+            self.flush()
+
+    def flush(self) -> None:
+        """Append the lines that wait for those of other events; never fails."""
+        lines, self._lines = self._lines, []
+        if not lines:
+            return
+        line = b"".join(lines)
         try:
             if not self._intact:
                 self._file = self._file or self._name()
@@ -76,15 +100,20 @@ class Journal:
             self._room -= len(line)
         except OSError:
             self._intact = False
-            self.unwritten += 1
+            self.unwritten += len(lines)
 
     def note(self, verb: str, text: str, by: str = "") -> None:
         self.write(verb, "", "", "", by, text)
 
     # Reading, which workers never do
 
-    @cached_property
+    @property
     def _reader(self) -> JournalReader:
+        self.flush()
+        return self._any_reader
+
+    @cached_property
+    def _any_reader(self) -> JournalReader:
         from dibs.files.journal_reader import JournalReader
 
         return JournalReader(self._port, self._clock)

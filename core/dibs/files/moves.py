@@ -201,6 +201,7 @@ def intent(
     names.check_words("a reason", reason)  # a worker's is never refused: its claim would stay
     text = f"{verb}: {reason}" if reason else verb
     store.journal.write(events.INTENT, task.id, task.name, dst, by, text)
+    store.journal.flush()
     try:
         yield
     except Uncertain:

@@ -50,7 +50,7 @@ def encode(record: Record) -> bytes:
     return b"%b%a%b" % (before, round(at, 3), after)
 
 
-@lru_cache(64, typed=True)
+@lru_cache(512, typed=True)
 def _around(
     owner: str,
     host: str,
@@ -73,8 +73,11 @@ def _around(
     return f"{{{before}".encode("utf-8", "replace"), after.encode("utf-8", "replace")
 
 
+_json = json.JSONEncoder(ensure_ascii=False).encode  # `dumps` would make one for each call
+
+
 def _inside(fields: dict[str, object]) -> str:
-    return json.dumps(fields, ensure_ascii=False)[1:-1]
+    return _json(fields)[1:-1]
 
 
 def decode(data: bytes) -> Record:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -81,6 +81,9 @@ class PostgresLog:
 
     def note(self, verb: str, text: str, by: str = "") -> None:
         self.trace(verb, "", "", "", by, text)
+
+    def together(self) -> nullcontext[None]:
+        return nullcontext()
 
     def end(self) -> Cursor:
         return at_snapshot(self._session.row("SELECT pg_current_snapshot()::text")[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from dibs.model import events
@@ -29,6 +29,9 @@ class RemoteLog:
         given = {"verb": verb, "text": text[:4096]}
         with suppress(DibsError):
             session.change("/v1/log", "the note", given, by=by or session.host.signature)
+
+    def together(self) -> nullcontext[None]:
+        return nullcontext()
 
     def end(self) -> Cursor:
         return self._cursor(self._session.get("/v1/log", limit=1), "until")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import time
+from email.utils import formatdate
+from functools import lru_cache
 from itertools import count
 from typing import Any
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 
 from dibs.serve.problems import Refusal
 
@@ -35,6 +38,49 @@ def response(
     if status != 204:
         head["Content-Type"] = kind
     return web.Response(body=body or None, status=status, headers=head)
+
+
+class JsonAnswer(web.StreamResponse):
+    """An answer with JSON over a connection that stays open: head and body in one write.
+
+    `web.Response` is for every case, and takes a tenth of the time of a request for this one.
+    """
+
+    keep_alive = True
+
+    def __init__(self, body: bytes, request_id: str, status: int) -> None:
+        super().__init__(status=status)
+        head = (
+            f"HTTP/1.1 {status} {self.reason}\r\n{_USUAL}X-Request-Id: {request_id}\r\n"
+            f"Content-Length: {len(body)}\r\nDate: {_date(int(time.time()))}\r\n\r\n"
+        )
+        self._sent = head.encode("ascii") + body
+
+    async def prepare(self, request: web.BaseRequest) -> None:
+        await request.writer.write(self._sent)
+        await request.writer.drain()  # a client that does not read its answers gets no more
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        """`prepare` has written everything."""
+
+
+_USUAL = "".join(f"{name}: {text}\r\n" for name, text in _HEADERS.items())
+_USUAL += "Content-Type: application/json\r\n"
+
+
+@lru_cache(2)
+def _date(second: int) -> str:
+    return formatdate(second, usegmt=True)
+
+
+def json_answer(
+    request: web.BaseRequest, body: bytes, request_id: str, status: int
+) -> web.StreamResponse:
+    """The answer to a request that was done."""
+    usual = request.version == HttpVersion11 and request.keep_alive and request.method != "HEAD"
+    if usual and status != 204:
+        return JsonAnswer(body, request_id, status)
+    return response(body, request_id, status)
 
 
 def encoded_answer(answer: Any) -> bytes:

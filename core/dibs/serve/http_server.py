@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import hashlib
 import os
 import re
@@ -24,6 +25,7 @@ from dibs.model.safe_text import shown
 from dibs.serve.answers import (
     encoded_answer,
     headers_of,
+    json_answer,
     new_request_id,
     problem_response,
     response,
@@ -157,8 +159,9 @@ class BoardHttp:
         if route.kind == STREAM:
             return await self._stream(request, request_id, route, digest, call)
         status, data = await self._done(request, route, digest, call)
-        kind = "text/plain; version=0.0.4" if route.path == "/metrics" else "application/json"
-        return response(data, request_id, status, kind)
+        if route.path == "/metrics":
+            return response(data, request_id, status, "text/plain; version=0.0.4")
+        return json_answer(request, data, request_id, status)
 
     async def _done(
         self, request: web.BaseRequest, route: Route, digest: str, call: RouteCall, key: str = ""
@@ -202,7 +205,7 @@ class BoardHttp:
             thread, tokens = service.verbs, service.tokens
 
         def work() -> Any:
-            if tokens.find(digest) is None:
+            if not tokens.still_valid(digest):
                 raise _unauthorized()
             found = run(service, call)
             if route.path.startswith("/v1/") and route.method == "POST":
@@ -260,7 +263,7 @@ class BoardHttp:
                     raise
                 kept.set_result((problem.status, encoded_answer(problem.fields(request_id))))
         status, data = await asyncio.shield(kept)
-        return response(data, request_id, status)
+        return json_answer(request, data, request_id, status)
 
     async def _principal(self, request: web.BaseRequest) -> tuple[str, Principal]:
         """Who asks, by the token; the body is not read before."""
@@ -584,6 +587,9 @@ async def _serve(
     inner = await loop.create_server(server, "127.0.0.1", 0) if browser and address.tls else None
     if browser is not None:
         browser.begin(_near(_bound(inner) if inner else bound).url, bound.port)
+    gc.collect()
+    gc.freeze()  # else a full collection looks at all modules: 20 ms in which no one is answered
+    gc.set_threshold(10_000)
     listening(bound.url)
     senders.begin()
     await stop.wait()

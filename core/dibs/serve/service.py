@@ -84,6 +84,7 @@ class Service:
     def _open(self) -> None:
         self.board = open(self.location.where)
         self.board.require_mounted()
+        self.verbs.around = self.board.log.together  # what is answered is in the log before
         self.desk = LockDesk(self.board, self._lock_event, lambda: self.heard())
         self.sessions = Sessions(self.desk)
         held = self.board.entries(self.board.snapshot(ended=False), {"held", "stale"})

@@ -167,6 +167,11 @@ class Tokens:
                 found = principal
         return found
 
+    def still_valid(self, digest: str) -> bool:
+        """Whether a token that `find` has found is not revoked since; it costs no comparisons."""
+        self._refresh()
+        return digest in self._known
+
     def _path(self, name: str) -> str:
         return os.path.join(self.folder, name)
 
