@@ -20,9 +20,10 @@ from dibs.cli.refusal import fields
 from dibs.cli.say import fields_of
 from dibs.cli.stats import prometheus
 from dibs.host import boottime
-from dibs.serve import http_server, service, values
+from dibs.serve import service, values
 from dibs.serve.deliveries import HookPlace
 from dibs.serve.hook_sender import HookSenders
+from dibs.serve.listening import Address, serve
 from tests.core.tools import Movable, World, opened
 
 
@@ -99,9 +100,9 @@ def _serve(board: str, tokens: str, clocks: str, answer: int) -> None:
     def listening(url: str) -> None:
         os.write(answer, json.dumps([url, os.getpid()]).encode() + b"\n")
 
-    address = http_server.Address("127.0.0.1", 0)
+    address = Address("127.0.0.1", 0)
     senders = HookSenders(board, HookPlace(""), (), (), print)
-    http_server.serve(locate(board), tokens, address, 1000, wording, listening, senders)
+    serve(locate(board), tokens, address, 1000, wording, listening, senders)
 
 
 def main() -> None:

@@ -33,7 +33,7 @@ def serve(voice: Voice, args: argparse.Namespace) -> int:
         )
     try:
         from dibs.serve.browser import Browsing
-        from dibs.serve.http_server import Address, serve
+        from dibs.serve.listening import Address, serve
     except ImportError as error:
         raise _why(error) from None
     from dibs.cli.refusal import fields

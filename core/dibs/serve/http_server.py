@@ -1,64 +1,45 @@
-"""The server: from a request to its route and back."""
+"""The way of a request: to its route and back."""
 
 from __future__ import annotations
 
 import asyncio
-import gc
 import hashlib
-import os
 import re
-import resource
-import signal
-import ssl
-import sys
-import threading
-import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from dibs.model.errors import DibsError, StorageError
-from dibs.model.safe_text import shown
+from dibs.model.errors import DibsError
 from dibs.serve.answers import (
     encoded_answer,
-    headers_of,
     json_answer,
     new_request_id,
     problem_response,
     response,
 )
-from dibs.serve.board_streams import DeltaFeed, EventTail, check_watches
 from dibs.serve.bodies import read_body, read_query
-from dibs.serve.browser import Browser, Browsing
-from dibs.serve.call_rights import whole
-from dibs.serve.connections import BODY_BYTES, HEAD_SECONDS, ConnectionServer
-from dibs.serve.lock_names import check_lock_name
-from dibs.serve.problems import Refusal, problem_of
+from dibs.serve.browser import Browser
+from dibs.serve.connections import BODY_BYTES, ConnectionServer
+from dibs.serve.problems import Refusal, problem_of, unauthorized
 from dibs.serve.request_keys import RequestKeys, with_nonce
 from dibs.serve.route_table import OPEN, READ, STREAM, WAIT, Made, Route, RouteCall, RouteTable
 from dibs.serve.routes import ROUTES
-from dibs.serve.service import TICK, Service, Wording
-from dibs.serve.streams import Hub, Stream, encoded, send_feed
+from dibs.serve.service import TICK, Service
 from dibs.serve.tokens import Principal, hash_of
 from dibs.serve.waiting import WaitingRequests
+from dibs.serve.watchers import Watchers
 
 if TYPE_CHECKING:
     from dibs.model.delta import Delta
-    from dibs.model.location import Location
-    from dibs.serve.hook_sender import HookSenders
 
 _BODY_SECONDS = 10.0
 """How long a client may take to send its body."""
 _LARGE = 1 << 16
 _LARGE_AT_ONCE = 32
 """So many bodies above 64 KiB are read at a time, so that their memory is bounded."""
-_GRACE = 1.0
-"""Seconds that requests may take to end after SIGTERM."""
-_LAST = 3.5
-"""Seconds after SIGTERM in which the process has ended."""
 _FETCHED = 30.0
 """Seconds in which a lost answer can be asked for again before its claim is released."""
 _match_id = re.compile(r"[\x21-\x7e]{1,128}").fullmatch
@@ -67,36 +48,21 @@ _AGAIN = re.compile(rb',\s*"again"\s*:\s*true\s*(?=}\s*$)')
 _BEARER = re.compile(r"[Bb]earer +([\x21-\x7e]{1,512})").fullmatch
 
 
-class Address(NamedTuple):
-    """Where to listen, and how."""
-
-    host: str
-    port: int
-    tls: ssl.SSLContext | None = None
-
-    @property
-    def url(self) -> str:
-        """The address as clients give it."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{'https' if self.tls else 'http'}://{host}:{self.port}"
-
-
 class BoardHttp:
     """Answers the requests about one board."""
 
-    def __init__(self, service: Service, browser: Browser | None) -> None:
+    def __init__(
+        self, service: Service, browser: Browser | None, complain: Callable[..., object]
+    ) -> None:
+        """`complain` writes a text, and an error if there is one, to the log of the server."""
         self.service = service
         self.browser = browser
+        self._complain = complain
         self.table = RouteTable(ROUTES)
         self.keys = RequestKeys()
-        self.locks = Hub()
-        self.log = Hub()
-        self.tail = EventTail(service, self._event)
-        self._feeds: set[DeltaFeed] = set()
+        self.watchers = Watchers(service)
         self.waiting = WaitingRequests(service)
         self.closing = False
-        self.starting = 0
-        """How many watches of locks begin just now."""
         self._loop = asyncio.get_running_loop()
         self._principals: dict[str, Principal] = {}
         """The tokens by their hashes, as they were seen last; each use is checked again."""
@@ -124,7 +90,7 @@ class BoardHttp:
         except ConnectionError:
             raise
         except Exception as error:
-            _complain(f"request {request_id}: a fault of the server", error)
+            self._complain(f"request {request_id}: a fault of the server", error)
             fault = Refusal("internal", "this is a fault of the server: see its log")
             return problem_response(fault, request_id)
 
@@ -157,7 +123,7 @@ class BoardHttp:
                 return await self._keyed(request, request_id, route, digest, key, body, who, path)
             call = RouteCall(who, agent, path, read_body(body, route.body))
         if route.kind == STREAM:
-            return await self._stream(request, request_id, route, digest, call)
+            return await self.watchers.serve(request, request_id, route.path, digest, call)
         status, data = await self._done(request, route, digest, call)
         if route.path == "/metrics":
             return response(data, request_id, status, "text/plain; version=0.0.4")
@@ -206,7 +172,7 @@ class BoardHttp:
 
         def work() -> Any:
             if not tokens.still_valid(digest):
-                raise _unauthorized()
+                raise unauthorized()
             found = run(service, call)
             if route.path.startswith("/v1/") and route.method == "POST":
                 _look_at_lock(service, found)
@@ -219,8 +185,8 @@ class BoardHttp:
 
     def _acted(self, route: Route) -> None:
         """Something may have changed: those who follow and wait hear of it at once."""
-        if self.log.streams or self._feeds:
-            self._poll_log()
+        if self.watchers.hear_log:
+            self.watchers.poll_log()
         if route.frees:
             self.waiting.try_each()
 
@@ -269,14 +235,14 @@ class BoardHttp:
         """Who asks, by the token; the body is not read before."""
         m = _BEARER(request.headers.get("Authorization", ""))
         if m is None:
-            raise _unauthorized()
+            raise unauthorized()
         digest = hash_of(m[1])
         who = self._principals.get(digest)
         if who is None:
             tokens = self.service.tokens
             who = await self.service.verbs.run(lambda: tokens.find(digest))
             if who is None:
-                raise _unauthorized()
+                raise unauthorized()
             if len(self._principals) > 10_000:
                 self._principals.clear()
             self._principals[digest] = who
@@ -326,127 +292,16 @@ class BoardHttp:
             return response(encoded_answer(found), request_id, 503)
         return response(encoded_answer({"healthy": True, "storage": "ok"}), request_id)
 
-    async def _stream(
-        self, request: web.BaseRequest, request_id: str, route: Route, digest: str, call: RouteCall
-    ) -> web.StreamResponse:
-        if route.path == "/v1/events":
-            return await self._follow_log(request, request_id, digest, call)
-        if route.path == "/v1/watch":
-            return await self._follow_board(request, request_id, digest, call)
-        return await self._watch_locks(request, request_id, digest, call)
-
-    async def _follow_log(
-        self, request: web.BaseRequest, request_id: str, digest: str, call: RouteCall
-    ) -> web.StreamResponse:
-        """The events of the log, after a cursor or a snapshot."""
-        service, prefix = self.service, call.given["prefix"]
-        cursor = call.given["cursor"] or request.headers.get("Last-Event-ID")
-        first = not cursor
-
-        def covers(ident: str) -> bool:
-            return ident.startswith(prefix) and call.who.covers(ident)
-
-        stream = Stream(digest, lambda event: covers(event["id"]))
-
-        def look() -> None:
-            nonlocal cursor, first
-            if service.read_tokens.find(digest) is None:
-                raise _unauthorized()
-            if first and not call.given["snapshot"]:
-                after, data = self.tail.now(), b""
-            elif cursor:
-                after, rows = self.tail.since(cursor, covers)
-                data = b"".join(encoded(row["verb"], row, after) for row in rows)
-            else:
-                after, picture = self.tail.begin(covers)
-                data = encoded("snapshot", picture, after)
-            first, cursor = False, None  # a stream that lags begins again with a snapshot
-            service.reading.to_loop(begin, data or b":\n\n")
-
-        def begin(data: bytes) -> None:
-            stream.snapshot(data)
-            self.log.streams.add(stream)
-
-        start = partial(service.reading.run, look)
-        await start()
-        return await self.log.serve(request, headers_of(request_id), stream, start)
-
-    async def _follow_board(
-        self, request: web.BaseRequest, request_id: str, digest: str, call: RouteCall
-    ) -> web.StreamResponse:
-        """The reports of a watch of its own."""
-        service = self.service
-        whole(call)
-        check_watches(len(self._feeds))
-        feed = DeltaFeed(service, digest, partial(encoded, "delta"))
-
-        def begin() -> None:
-            if service.read_tokens.find(digest) is None:
-                raise _unauthorized()
-            self.tail.now()  # from here on it has hints
-            feed.begin(self.tail, call.given["since"])
-
-        self._feeds.add(feed)
-        try:
-            await service.reading.run(begin)
-            return await send_feed(request, headers_of(request_id), feed)
-        finally:
-            self._feeds.discard(feed)
-            feed.end()
-
-    async def _watch_locks(
-        self, request: web.BaseRequest, request_id: str, digest: str, call: RouteCall
-    ) -> web.StreamResponse:
-        """One lock, or those with a prefix; the snapshot is in order with the events."""
-        service, name = self.service, call.path.get("name")
-        prefix = call.given.get("prefix", "")
-        if name is not None:
-            check_lock_name(name)
-
-        def covers(each: str) -> bool:
-            fits = each == name if name is not None else each.startswith(prefix)
-            return fits and call.who.covers(each)
-
-        stream = Stream(digest, lambda event: covers(event["name"]))
-
-        def look() -> None:
-            if service.tokens.find(digest) is None:
-                raise _unauthorized()
-            if name is not None:
-                locks = [service.desk.status(name)]
-                found: dict[str, Any] = {"event": "snapshot", "name": name, "locks": locks}
-            else:
-                locks = service.desk.shown(covers)
-                found = {"event": "snapshot", "prefix": prefix or None, "locks": locks}
-            service.verbs.to_loop(begin, found)
-
-        def begin(found: dict[str, Any]) -> None:
-            stream.snapshot(encoded("snapshot", found))
-            self.locks.streams.add(stream)
-
-        async def start() -> None:
-            self.starting += 1  # an event between the look and the beginning must be heard
-            try:
-                await service.verbs.run(look)
-            finally:
-                self.starting -= 1
-
-        await start()
-        return await self.locks.serve(request, headers_of(request_id), stream, start)
-
     # What the board reports
 
     def _lock_event(self, event: dict[str, Any]) -> None:
-        self.locks.publish(event["event"], event)
+        self.watchers.lock_event(event)
         if event["event"] in ("released", "expired"):
             self.waiting.lock_freed(event["name"])
 
     def _heard(self) -> bool:
         """Whether an event of a lock would be sent, or would wake anyone."""
-        return self.starting > 0 or bool(self.locks.streams) or self.waiting.count > 0
-
-    def _event(self, cursor: str, row: dict[str, Any]) -> None:
-        self.log.publish(row["verb"], row, cursor)
+        return self.watchers.hear_locks or self.waiting.count > 0
 
     def _delta(self, delta: Delta) -> None:
         self.waiting.seen(delta)
@@ -459,8 +314,8 @@ class BoardHttp:
             self.service.tick()
             self.waiting.tick()
             n += 1
-            if self._feeds or (self.log.streams and n % 2 == 0):
-                self._poll_log()
+            if self.watchers.follow_board or (self.watchers.hear_log and n % 2 == 0):
+                self.watchers.poll_log()
             if n % 10 == 0:
                 server.end_silent()
                 with suppress(Refusal):
@@ -472,19 +327,10 @@ class BoardHttp:
         trouble = self.service.tokens.trouble
         if trouble != self._trouble:
             self._trouble = trouble
-            _complain(trouble or "all tokens are accepted again")
-        self.locks.keep(valid)
-        self.log.keep(valid)
-        for feed in self._feeds:
-            if feed.digest not in valid:
-                feed.end()
+            self._complain(trouble or "all tokens are accepted again")
+        self.watchers.keep(valid)
         if self.browser is not None:
             self.browser.keep(valid)
-
-    def _poll_log(self) -> None:
-        """Look for new events, unless such a look waits already."""
-        if self.service.reading.waiting < 2:
-            self.service.reading.post(self.tail.poll)
 
     def _valid(self) -> dict[str, Principal]:
         return {one.hash: one for one in self.service.tokens.all()}
@@ -492,10 +338,7 @@ class BoardHttp:
     def close(self) -> None:
         """End every stream and every wait."""
         self.closing = True
-        self.locks.close()
-        self.log.close()
-        for feed in self._feeds:
-            feed.end()
+        self.watchers.close()
         if self.browser is not None:
             self.browser.close()
         self.waiting.close()
@@ -507,10 +350,6 @@ def _look_at_lock(service: Service, found: Any) -> None:
     task = answer.get("task") if isinstance(answer, dict) else None
     if isinstance(task, dict) and task["kind"] == "lock":
         service.desk.look(task["id"])
-
-
-def _unauthorized() -> Refusal:
-    return Refusal("unauthorized", "give a valid token: Authorization: Bearer TOKEN")
 
 
 def _agent(request: web.BaseRequest) -> str | None:
@@ -532,120 +371,3 @@ def _gone(request: web.BaseRequest) -> bool:
 def _undo(made: Made) -> None:
     with suppress(DibsError, Refusal):
         made.undo()
-
-
-def _complain(text: str, error: BaseException | None = None) -> None:
-    """Write to the log, which is standard error; texts of clients are made safe."""
-    lines = traceback.format_exception(error) if error is not None else []
-    with suppress(OSError):
-        for line in (f"dibs: {text}", *"".join(lines).splitlines()):
-            print(shown(line), file=sys.stderr, flush=True)
-
-
-def _raise_limit() -> None:
-    """Allow as many open files as the system lets this process have."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        with suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-async def _serve(
-    location: Location,
-    tokens: str,
-    address: Address,
-    clients: int,
-    wording: Wording,
-    listening: Callable[[str], object],
-    senders: HookSenders,
-    browsing: Browsing | None,
-) -> int:
-    loop = asyncio.get_running_loop()
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    loop.set_exception_handler(_loop_trouble)
-    service = Service(location, tokens, wording, senders.place)
-    browser = Browser(service, browsing, _complain) if browsing is not None else None
-    board = BoardHttp(service, browser)
-    await service.begin()
-    _raise_limit()
-    server = ConnectionServer(board.handle, clients, _complain)
-    try:
-        sockets = await loop.create_server(
-            server,
-            address.host,
-            address.port,
-            ssl=address.tls,
-            backlog=1024,
-            ssl_handshake_timeout=HEAD_SECONDS if address.tls else None,
-        )
-    except OSError as error:
-        raise StorageError(f"{address.host}:{address.port}: {error.strerror or error}") from None
-    looking = loop.create_task(board.look_after(server))
-    bound = _bound(sockets, address.tls)
-    inner = await loop.create_server(server, "127.0.0.1", 0) if browser and address.tls else None
-    if browser is not None:
-        browser.begin(_near(_bound(inner) if inner else bound).url, bound.port)
-    gc.collect()
-    gc.freeze()  # else a full collection looks at all modules: 20 ms in which no one is answered
-    gc.set_threshold(10_000)
-    listening(bound.url)
-    senders.begin()
-    await stop.wait()
-    last = threading.Timer(_LAST, os._exit, (0,))
-    last.daemon = True
-    last.start()  # whatever hangs or takes long: what was acknowledged is on the board
-    looking.cancel()
-    senders.stop()
-    sockets.close()
-    if inner is not None:
-        inner.close()
-    board.close()
-    server.pre_shutdown()
-    with suppress(TimeoutError):
-        async with asyncio.timeout(2 * _GRACE):
-            await server.shutdown(_GRACE)
-    service.end(_GRACE)
-    await loop.run_in_executor(None, senders.end, _GRACE / 2)
-    if browser is not None:
-        browser.end()
-    return 0
-
-
-def _bound(sockets: asyncio.Server, tls: ssl.SSLContext | None = None) -> Address:
-    """Where a server listens."""
-    host, port = sockets.sockets[0].getsockname()[:2]
-    return Address(host, port, tls)
-
-
-def _near(address: Address) -> Address:
-    """The same as this machine reaches it."""
-    return address._replace(
-        host={"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address.host, address.host)
-    )
-
-
-def _loop_trouble(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    error = context.get("exception")
-    if not isinstance(error, ConnectionError | ssl.SSLError | OSError):
-        _complain(str(context.get("message", "a fault of the server")), error)
-
-
-def serve(
-    location: Location,
-    tokens: str,
-    address: Address,
-    clients: int,
-    wording: Wording,
-    listening: Callable[[str], object],
-    senders: HookSenders,
-    browsing: Browsing | None = None,
-) -> int:
-    """Serve a board until SIGTERM; `listening` receives the address.
-
-    There are pages for browsers if `browsing` is given.
-    """
-    return asyncio.run(
-        _serve(location, tokens, address, clients, wording, listening, senders, browsing)
-    )

@@ -169,3 +169,8 @@ def problem_of(error: DibsError, fields: Callable[[DibsError], Mapping[str, obje
     elif CODES[code].status == 503 or code == "paused":
         retry = 1000
     return Refusal(code, str(error), details, retry)
+
+
+def unauthorized() -> Refusal:
+    """The problem of a request without a valid token."""
+    return Refusal("unauthorized", "give a valid token: Authorization: Bearer TOKEN")
