@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DASHBOARD = ("start", "live", "idle", "output", "memory", "curve", "million")
 GROUPS = (
     "cycle", "fsync", "length", "herd", "waiter", "snapshot", "startup", "durability", "journals",
-    "postgres", "postgres_million",
+    "postgres", "postgres_million", "served",
     *(f"dashboard_{part}" for part in DASHBOARD),
 )  # fmt: skip
 

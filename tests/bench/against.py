@@ -199,7 +199,7 @@ class _Tree(Stage):
         _without_settings(dibs.open(made))
         return made
 
-    def dashboard(self, board: Path) -> Terminal:
+    def dashboard(self, board: Path | str) -> Terminal:
         shutil.rmtree(self.where / "state", ignore_errors=True)
         return Terminal([*_dibs(self.tree), str(board)], self.env)
 

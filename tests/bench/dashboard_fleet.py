@@ -1,7 +1,8 @@
 """The other process: it changes a board at a steady rate, or only beats.
 
 `python -m tests.bench.dashboard_fleet churn BOARD TASKS RATE SECONDS PROBES` prints, as JSON, when
-it renamed each probe; `… beat BOARD TTL` beats every claim until it is killed.
+it renamed each probe; `… told …` does the same and writes each change to the log, as dibs does;
+`… beat BOARD TTL` beats every claim until it is killed.
 """
 
 from __future__ import annotations
@@ -13,12 +14,16 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import dibs
+from dibs.files.journal import Journal
+
 WORKING = 300
 """The number of tasks that are claimed at any time."""
 SHOWN = 0.4
 """Seconds for which a probe stays at the top."""
 _TICK = 0.002
 _LETTERS, _PLACES = 26, 4
+Move = Callable[[str, str], None]
 
 
 def probe(number: int) -> str:
@@ -56,7 +61,7 @@ def _name(number: int, tasks: int, step: int) -> str:
     return f"task-{task:07}.f{life + 1}.available"
 
 
-def _churn(tasks: int, rate: float, seconds: float, probes: int) -> None:
+def _churn(tasks: int, rate: float, seconds: float, probes: int, move: Move) -> None:
     """Change names at this rate; in between, the probes move to the top and back."""
     renamed: dict[str, float] = {}
     waiting: list[tuple[float, Callable[[], None]]] = []
@@ -66,24 +71,36 @@ def _churn(tasks: int, rate: float, seconds: float, probes: int) -> None:
     while now < start + seconds:
         while shown < probes and now >= start + seconds * shown / probes:
             ident = probe(shown)
-            os.rename(f"{ident}.available", f"{ident}.f0p9.available")
+            move(f"{ident}.available", f"{ident}.f0p9.available")
             renamed[ident] = time.monotonic()
-            waiting.append((now + SHOWN, _demotion(ident)))
+            waiting.append((now + SHOWN, _demotion(ident, move)))
             shown += 1
             made += 1
         while waiting and waiting[0][0] <= now:
             waiting.pop(0)[1]()
             made += 1
         while made < rate * (now - start):
-            os.rename(*next(source))
+            move(*next(source))
             made += 1
         time.sleep(_TICK)
         now = time.monotonic()
     json.dump({"made": made, "seconds": now - start, "renamed": renamed}, sys.stdout)
 
 
-def _demotion(ident: str) -> Callable[[], None]:
-    return lambda: os.rename(f"{ident}.f0p9.available", f"{ident}.f1.available")
+def _demotion(ident: str, move: Move) -> Callable[[], None]:
+    return lambda: move(f"{ident}.f0p9.available", f"{ident}.f1.available")
+
+
+def _told() -> Move:
+    """Renames, and writes that to the log."""
+    log = dibs.open(".").log
+    assert isinstance(log, Journal)
+
+    def move(src: str, dst: str) -> None:
+        os.rename(src, dst)
+        log.write("move", os.path.basename(src).partition(".")[0], src, dst, "bench")
+
+    return move
 
 
 def _beat(ttl: float) -> None:
@@ -104,7 +121,7 @@ def main(argv: list[str]) -> None:
         _beat(float(numbers[0]))
     else:
         tasks, rate, seconds, probes = map(float, numbers)
-        _churn(int(tasks), rate, seconds, int(probes))
+        _churn(int(tasks), rate, seconds, int(probes), os.rename if what == "churn" else _told())
 
 
 if __name__ == "__main__":

@@ -6,7 +6,9 @@ import json
 import random
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
@@ -95,18 +97,26 @@ def _typed(size: int, measured: Measured, doing: str, share: Limit | None = None
 
 
 def watch(
-    found: Stage, size: int, seconds: int, *, plain: bool = False, keys: Keys | None = None
+    found: Stage,
+    size: int,
+    seconds: int,
+    *,
+    plain: bool = False,
+    keys: Keys | None = None,
+    changes: str = "churn",
+    served: Callable[[Path], AbstractContextManager[Path | str]] = nullcontext,
 ) -> Measured:
+    """Measure one program, which opens the board in its directory, or where it is `served`."""
     probes = _PROBES * seconds
     board = found.board(size, probes=probes, steady=STEADY)
-    with (found.plain if plain else found.dashboard)(board) as terminal:
+    with served(board) as where, (found.plain if plain else found.dashboard)(where) as terminal:
         terminal.wait(words("first"))
         if plain:
             time.sleep(found.pause)
         else:
             found.settle(terminal)
         here, cpu, start = len(terminal.written), terminal.cpu(), time.monotonic()
-        with found.fleet("churn", board, size, _RATE, seconds, probes) as fleet:
+        with found.fleet(changes, board, size, _RATE, seconds, probes) as fleet:
             going_on = partial(_before, start + seconds)
             times = keys(terminal, going_on) if keys is not None else []
             report = json.loads(fleet.communicate()[0])

@@ -71,7 +71,7 @@ class Stage(NamedTuple):
         env.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package is compiled
         return env
 
-    def dashboard(self, board: Path) -> Terminal:
+    def dashboard(self, board: Path | str) -> Terminal:
         """Start the dashboard as for a first-time user."""
         return self.dibs(board)
 
@@ -80,7 +80,7 @@ class Stage(NamedTuple):
         shutil.rmtree(self.where / "state", ignore_errors=True)
         return Terminal([sys.executable, "-c", _DASHBOARD, *map(str, argv)], self.env, rows)
 
-    def plain(self, board: Path) -> Terminal:
+    def plain(self, board: Path | str) -> Terminal:
         return Terminal([sys.executable, "-m", "tests.bench.dashboard_plain", str(board)], self.env)
 
     def textual(self) -> Terminal:
