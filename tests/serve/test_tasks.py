@@ -377,6 +377,43 @@ def test_a_claim_with_a_key_is_found_again_by_another_server_and_after_a_kill(
         assert other.stop() == 0
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/claims", {"owner": "w/9", "ttl": 7, "metadata": "m"}),
+        ("/v1/acquire", {"id": "gpu", "owner": "w/9", "ttl": 7, "metadata": "m"}),
+        ("/locks/a/acquire", {"ttl_seconds": 7, "metadata": "m"}),
+    ],
+)
+def test_a_claim_whose_server_died_before_its_record_is_had_again_with_the_same_key(
+    scratch: Path, path: str, body: dict[str, object]
+) -> None:
+    server = ServerProcess(scratch / "board")
+    try:
+        client = server.client("ci", agent="w/9")
+        client.post("/v1/tasks", {"id": "task"})
+        key = {"X-Request-Key": "k-1"}
+        client.post(path, body, headers=key)
+        server.kill()
+        assert server.process.stdout is not None
+        server.process.stdout.close()
+        (record,) = (scratch / "board/.dibs/records").iterdir()
+        record.unlink()  # as if the kill had come before it was written
+        server = ServerProcess(scratch / "board")
+        client = HttpClient(server.url, client.token, agent="w/9")
+        stranger = HttpClient(server.url, client.token, agent="w-9")
+        if path != "/v1/claims":
+            assert "held" in stranger.ask("POST", path, body, {"X-Request-Key": "k-2"}).text
+        made = client.post(path, body, headers=key)
+        assert client.post(path, body, headers=key) == made
+        board = dibs.open(scratch / "board")
+        (row,) = board.entries(board.snapshot(), {"claimed", "held"})
+        assert (row.owner, row.metadata, row.ttl) == ("ci/w/9", "m", 7)
+        assert row.claim == made.get("claim", made.get("lease_id"))
+    finally:
+        assert server.stop() == 0
+
+
 def test_a_claim_with_a_key_waits_in_line_as_any_other(server: ServerProcess) -> None:
     client = server.client("ci")
     waits = threading.Thread(

@@ -107,6 +107,8 @@ def _kept_owner(store: BoardFiles, old: Task, terms: Terms) -> str:
     """
     record = record_of(store, old.stem)[0]
     owner = record.owner if record and record.owner else old.owner
+    if record is None and terms.folded == owner:
+        return terms.owner  # its claimant died before it wrote more than the name
     unnamed = record is not None and owner == record.host
     if terms.named_owner not in (None, owner) and not unnamed and store.look(old.name):
         raise refusals.claim_keeps_owner(old.stem, owner)

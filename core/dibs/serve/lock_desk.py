@@ -110,8 +110,12 @@ class LockDesk:
         ttl: int = DEFAULT_TTL,
         metadata: str = "",
         terms: LeaseTerms = LeaseTerms(),  # noqa: B008 (it is immutable)
+        mark: str = "",
     ) -> Answer:
-        """The lock, or who has it; the same agent gets the lease again that it has."""
+        """The lock, or who has it; the same agent gets the lease again that it has.
+
+        By its `mark` a claim is found whose server died before it wrote more than its name.
+        """
         ident = id_of(check_lock_name(name))
         if ident != name:
             terms = terms._replace(name=name)
@@ -120,9 +124,14 @@ class LockDesk:
             start = time.monotonic()
             try:
                 claim = self.board.acquire(
-                    ident, owner=owner, ttl=ttl + terms.delay, metadata=metadata
+                    ident, owner=owner, ttl=ttl + terms.delay, metadata=metadata, nonce=mark
                 )
             except Held as held:
+                if mark and held.task.claim.endswith(f"-{mark}"):
+                    again = self._without_record(held.task, owner, ttl + terms.delay, metadata)
+                    if again is not None:
+                        claim = again
+                        break
                 same = held.owner == owner and (agent is not None or held.metadata == metadata)
                 found = self._of_holder(held, name, same, ttl, metadata, terms)
                 if found is not None:
@@ -314,6 +323,16 @@ class LockDesk:
             "retry_after_ms": max(1, round(wait * 1000)),
             "metadata": held.metadata or None,
         }
+
+    def _without_record(self, task: Task, owner: str, ttl: int, metadata: str) -> Claim | None:
+        """The lock again, if its claim has no record; None if it has one, or is gone."""
+        if self.board.attach(task.stem).record.host:
+            return None
+        with suppress(DibsError):
+            return self.board.resume(
+                task.id, name=task.stem, owner=owner, ttl=ttl, metadata=metadata
+            )
+        return None
 
     def _own(self, who: Principal, agent: str | None, name: str, lease_id: str) -> HeldLock:
         """The lease, if it is current and the caller's."""

@@ -79,6 +79,7 @@ def _acquire(service: Service, call: RouteCall) -> Answer | Made:
         ttl=given["ttl_seconds"],
         metadata=given["metadata"],
         terms=terms,
+        mark=call.mark,
     )
     if found["status"] == "held" or (known is not None and known.id == found["lease_id"]):
         return found

@@ -24,9 +24,10 @@ def with_nonce(call: RouteCall, token: str, key: str, fingerprint: bytes) -> Rou
 
     So the claim is found again after the answers that are kept here are gone with their server.
     """
-    if call.given.get("nonce", "") is not None:  # it has its own, or makes no claim
-        return call
     mark = sha256("\0".join((token, key)).encode() + fingerprint).hexdigest()[:10].upper()
+    call = call._replace(mark=mark)
+    if call.given.get("nonce", "") is not None:  # it has its own, or takes none
+        return call
     return call._replace(given={**call.given, "nonce": mark, "again": True})
 
 

@@ -34,6 +34,8 @@ class RouteCall(NamedTuple):
     path: Mapping[str, str]
     given: Mapping[str, Any]
     """The fields of the body, or the parameters of the query."""
+    mark: str = ""
+    """With what the name of a new claim ends, from the X-Request-Key; else it is any."""
 
 
 class Made(NamedTuple):

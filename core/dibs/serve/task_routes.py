@@ -161,8 +161,24 @@ def _made_before(service: Service, call: RouteCall) -> Answer | None:
             claim = service.board.attach(task.stem)
             own = call.who.role >= Role.OPERATOR or own_made(call, claim)
             if call.who.covers(task.id) and own:
+                if not claim.record.host:  # its server died before it wrote more than the name
+                    claim = _recorded(service, call, task)
                 return _taken(claim, "claimed" if task.kind == "task" else "acquired")
     return None
+
+
+def _recorded(service: Service, call: RouteCall, task: Task) -> Claim:
+    """The claim again under a new name, with all that was asked for."""
+    given = call.given
+    return service.board_for(given["host"]).resume(
+        task.id,
+        name=task.stem,
+        owner=named_owner(call),
+        ttl=given["ttl"],
+        metadata=given["metadata"],
+        process=process_of(given["process"]),
+        nonce=given["nonce"],
+    )
 
 
 def _claim_below(board: Board, call: RouteCall, terms: dict[str, Any]) -> Claim | None:
