@@ -24,6 +24,7 @@ def test_the_first_acquire_makes_the_lock(place: Place) -> None:
     assert (status.host, status.ttl) == (place.board.host.name, 50)
     assert status.remaining == pytest.approx(50, abs=1)
     assert status.age < 1
+    assert {event.by for event in place.board.log.of("door")} == {"me"}
 
 
 def test_the_status_of_an_expired_lock_is_expired(place: Place) -> None:

@@ -176,6 +176,22 @@ def test_an_event_has_the_terminal_if_there_is_one(tmp_path: Path) -> None:
     os.close(slave)
 
 
+def test_a_payload_reaches_a_terminal_without_its_control_characters(scratch: Path) -> None:
+    payload = "\x1b]0;PWN\x07\x1b[2J\u202ewhat to do\n".encode()
+    dibs.open(scratch / "board", create=True).add("a", payload)
+    command = [sys.executable, "-m", "dibs", "-d", str(scratch / "board"), "show", "a", "--payload"]
+    master, slave = pty.openpty()
+    subprocess.run(command, check=True, stdout=slave)
+    os.close(slave)
+    found = os.read(master, 4096)
+    os.close(master)
+    assert b"what to do" in found
+    assert not {b"\x1b", b"\x07", "\u202e".encode()} & {
+        found[n : n + k] for n in range(len(found)) for k in (1, 3)
+    }
+    assert subprocess.run(command, check=True, capture_output=True).stdout == payload
+
+
 def test_an_id_that_exists_does_not_stop_the_others_from_being_added(scratch: Path) -> None:
     command = Command(scratch / "board")
     command("init")

@@ -15,6 +15,7 @@ from dibs.remote.engine import RemoteEngine
 from dibs.serve.tokens import FOLDER, Tokens
 from tests.contract.command import Command
 from tests.patience import PATIENCE
+from tests.serve.http_client import HttpClient
 from tests.serve.server_process import ServerProcess, add_token
 
 
@@ -79,6 +80,44 @@ def test_a_role_and_a_prefix_are_kept(served: ServerProcess) -> None:
     assert board.attach(other).record.owner == f"ci/{board.host.name}"
     assert "needs the role operator" in said(served.url, "park", claim, code=3, DIBS_TOKEN=worker)
     said(served.url, "done", claim, code=0, DIBS_TOKEN=worker)
+
+
+def test_a_prefix_shows_its_own_part_of_the_board(served: ServerProcess) -> None:
+    board = dibs.open(served.board)
+    for ident in ("other-1", "other-2", "other-3"):
+        board.add(ident)
+    board.acquire("other-lock")
+    taken = board.claim("other-1")
+    assert taken is not None
+    taken.done()
+    session = {"DIBS_TOKEN": add_token(served.board, "ci", "worker", "ci-"), "DIBS_SESSION": "s1"}
+    for ident in ("ci-1", "ci-2", "ci-3"):
+        said(served.url, "add", ident, code=0, **session)
+    assert said(served.url, "claim", "ci-1", "--owner", "me", code=0, **session)
+    said(served.url, "claim", "ci-2", code=0, **session)
+    listed = said(served.url, "ls", code=0, **session)
+    assert "ci-1" in listed
+    assert "other" not in listed
+    assert len(listed.splitlines()) == 3
+    assert "ci-1" in said(served.url, "ls", "id~1", code=0, **session)
+    assert "ci-1" in said(served.url, "ls", "--mine", code=0, **session)
+    assert "ci-1" in said(served.url, "prime", code=0, **session)
+    assert "claim" in said(served.url, "log", "ci-1", code=0, **session)
+    client = HttpClient(served.url, session["DIBS_TOKEN"])
+    assert [client.get(f"/v1/room?most={n}")["room"] for n in (0, 1)] == [False, True]
+    assert client.get("/status")["locks_held"] == 0
+    said(served.url, "release", "--mine", code=0, **session)
+    assert "the whole board" in said(served.url, "stats", code=3, **session)
+
+
+def test_a_finished_task_is_found_by_the_owner_that_its_claim_had(served: ServerProcess) -> None:
+    worker = {"DIBS_TOKEN": add_token(served.board, "w"), "DIBS_SESSION": ""}
+    said(served.url, "add", "a", code=0, **worker)
+    claim = said(served.url, "claim", "--owner", "me", code=0, **worker)
+    assert claim in said(served.url, "ls", "owner=w/me", code=0, **worker)
+    said(served.url, "done", claim, code=0, **worker)
+    assert claim in said(served.url, "ls", "owner=w/me", code=0, **worker)
+    assert not said(served.url, "ls", "owner=w/m", code=0, **worker)
 
 
 @pytest.mark.parametrize("verb", ["done", "beat", "fail", "release", "ask", "note"])

@@ -180,13 +180,19 @@ def show(voice: Voice, args: argparse.Namespace) -> int:
 
 
 def _payload(voice: Voice, board: Board, found: tuple[Task, ...]) -> int:
-    """Print the payload of a task as it is."""
+    """Print the payload of a task as it is; on a terminal without its control characters."""
     if voice.json:
         raise BadName("--payload prints the payload itself: leave --json out")
     if len(found) > 1:
         raise BadName(f"{found[0].id!r} has several names: `dibs show` lists them")
     sys.stdout.flush()
-    sys.stdout.buffer.write(board.payload(found[0], 1 << 30))
+    data = board.payload(found[0], 1 << 30)
+    if sys.stdout.isatty():
+        from dibs.model.safe_text import output_text
+
+        sys.stdout.write(output_text(data))
+    else:
+        sys.stdout.buffer.write(data)
     return 0
 
 

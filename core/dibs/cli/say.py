@@ -96,7 +96,8 @@ class Voice(NamedTuple):
 def complain(text: str) -> None:
     """Print one line on stderr; if stderr is closed, the exit code has to be enough."""
     try:
-        print(shown(f"dibs: {text}"), file=sys.stderr, flush=True)
+        sys.stderr.write(f"{shown(f'dibs: {text}')}\n")  # one write: threads take turns by lines
+        sys.stderr.flush()
     except OSError:
         from dibs.cli.stdio import mute
 

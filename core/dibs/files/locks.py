@@ -52,7 +52,7 @@ def get(store: BoardFiles, ident: str, terms: Terms) -> FilesClaim:
     lost: set[str] = set()
     while True:
         store.hesitate(ident, start)
-        task = _find(store, ident, lost) or _publish(store, ident)
+        task = _find(store, ident, lost) or _publish(store, ident, terms.owner)
         if task is None:
             continue
         if task.state == HELD:
@@ -246,7 +246,7 @@ def _find(store: BoardFiles, ident: str, lost: Collection[str] = ()) -> Task | N
     return only(ident, free) if free else None
 
 
-def _publish(store: BoardFiles, ident: str) -> Task | None:
+def _publish(store: BoardFiles, ident: str, by: str) -> Task | None:
     """Make the name, or find an existing one; None if the caller has to look again.
 
     All processes that try at once make the same name, and `known/` decides which adder wins. If
@@ -259,7 +259,7 @@ def _publish(store: BoardFiles, ident: str) -> Task | None:
             raise refusals.is_task(ident)
         return only(ident, list(here))
     try:
-        return lives.add(store, ident, b"", DEFAULT_PRIORITY, FREE)
+        return lives.add(store, ident, b"", DEFAULT_PRIORITY, FREE, by=by)
     except Exists:
         pass
     life = lives.latest_life(store, ident)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from dibs.model.errors import BadName
 from dibs.model.metadata import value_of
+from dibs.model.names import fold_owner
 
 if TYPE_CHECKING:
     from dibs.model.entries import Entry
@@ -24,6 +25,8 @@ TEXTS = ("id", "kind", "state", "claim", "owner", "host", "metadata", "note", "r
 META = "meta."
 """What a field begins with that is one key of the metadata."""
 NUMBERS = ("fence", "attempts", "priority", "age", "held", "ttl", "starts", "progress")
+_RECORDED = ("claimed", "held", "stale")
+"""The states in which a row has the owner's full text; afterwards it is as the name spells it."""
 _UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _match_term = re.compile(
     r"(!?)([a-z]+|meta\.[A-Za-z][\w.-]{0,39})(!=|!~|\^=|<=|>=|=|~|<|>)(.*)", re.DOTALL | re.ASCII
@@ -159,8 +162,7 @@ def _text(term: str, field: str, operator: str, value: str) -> Test:
     read = _reader(field)
     if operator in ("=", "!="):
         if field == "owner" and value:
-            below = f"/{value}"  # a server keeps the owners of a token as TOKEN/OWNER
-            return lambda entry: (found := read(entry)) == value or found.endswith(below)
+            return _owned(value)
         return lambda entry: read(entry) == value
     if operator == "^=":
         return lambda entry: read(entry).startswith(value)
@@ -169,6 +171,23 @@ def _text(term: str, field: str, operator: str, value: str) -> Test:
         return lambda entry: part in read(entry).casefold()
     why = f"{field} is text: compare it with =, !=, ^=, ~ or !~"
     raise BadName(f"{why}, instead of {_short(term)}")
+
+
+def _owned(owner: str) -> Test:
+    """Whether it is or was this owner's; a server keeps the owners of a token as TOKEN/OWNER."""
+    below = f"/{owner}"
+    try:
+        folded = fold_owner(owner)
+    except BadName:
+        folded = owner
+
+    def test(entry: Entry) -> bool:
+        found = entry.owner
+        if found == owner or found.endswith(below):
+            return True
+        return entry.state not in _RECORDED and found == folded
+
+    return test
 
 
 def _reader(field: str) -> Callable[[Entry], str]:

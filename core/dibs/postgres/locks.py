@@ -149,7 +149,8 @@ def _get(session: Session, ident: str, terms: Terms) -> PostgresClaim:
     while True:
         found = reading.find(session, ident)
         if not found:
-            made = producing.publish(session, ident, b"", folder=names.free_folder(ident))
+            folder = names.free_folder(ident)
+            made = producing.publish(session, ident, b"", folder=folder, by=terms.owner)
             if made is None and not reading.find(session, ident):
                 raise refusals.was_purged(ident)
             continue

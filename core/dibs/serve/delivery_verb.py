@@ -53,7 +53,7 @@ def _list(voice: Printer, board: Board, kept: Access) -> int:
         there = url or ("(no hook of the settings)" if board.location.folder else "")
         voice.result(
             f"{one.hook}: {counts}{lost}  {there}".rstrip()
-            + f"\n  {one.trouble}" * bool(one.trouble),
+            + f"; {one.trouble}" * bool(one.trouble),
             {
                 "hook": one.hook,
                 "url": url,

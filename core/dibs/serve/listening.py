@@ -51,7 +51,8 @@ def _complain(text: str, error: BaseException | None = None) -> None:
     lines = traceback.format_exception(error) if error is not None else []
     with suppress(OSError):
         for line in (f"dibs: {text}", *"".join(lines).splitlines()):
-            print(shown(line), file=sys.stderr, flush=True)
+            sys.stderr.write(f"{shown(line)}\n")  # one write: threads take turns by lines
+            sys.stderr.flush()
 
 
 def _raise_limit() -> None:

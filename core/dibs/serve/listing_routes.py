@@ -32,7 +32,8 @@ PAYLOAD_END = 1 << 26
 """What follows in a payload is not sent."""
 _DAY = 86_400
 _HISTORY = 1000
-_APART = (DONE, FAILED, FREE)
+APART = (DONE, FAILED, FREE)
+"""The states that a listing without conditions leaves out."""
 
 
 def _list(service: Service, call: RouteCall) -> Answer:
@@ -40,9 +41,9 @@ def _list(service: Service, call: RouteCall) -> Answer:
     given, board = call.given, service.reads
     terms = [*given["filter"], *([f"state={given['state']}"] if given["state"] else [])]
     test, wanted = parse(terms), states(terms, STATES)
-    apart = not wanted.isdisjoint(_APART) and bool(terms)
+    apart = not wanted.isdisjoint(APART) and bool(terms)
     if not terms:
-        wanted -= set(_APART)
+        wanted -= set(APART)
     snapshot = board.snapshot(ended=apart)
     totals = snapshot.counts()
     if not apart:

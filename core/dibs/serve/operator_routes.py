@@ -17,6 +17,7 @@ from dibs.model.hooks import EVENTS
 from dibs.model.rates import TOTALS
 from dibs.serve.bodies import FLAG, NAMES, NUMBER, TEXT, WHOLE, Field
 from dibs.serve.call_rights import Answer, covered, exact_name, named_task, whole
+from dibs.serve.listing_routes import APART
 from dibs.serve.problems import Refusal, code_of, problem_of
 from dibs.serve.route_table import READ, STREAM, RouteCall, route
 from dibs.serve.tokens import Role
@@ -306,26 +307,36 @@ def _board(service: Service, call: RouteCall) -> Answer:
 
 
 def _snapshot(service: Service, call: RouteCall) -> Answer:
-    """The complete board, as `Board.snapshot`."""
-    whole(call)
+    """The board, as `Board.snapshot`; of it what the token's prefix covers."""
     found = service.reads.snapshot(ended=call.given["ended"])
-    names = list(found.tasks)
+    names = [name for name, task in found.tasks.items() if call.who.covers(task.id)]
+    if call.who.prefix:
+        seen = set(names)
+        found = found._replace(
+            holders={name: holder for name, holder in found.holders.items() if name in seen},
+            dead=found.dead & seen,
+            questions={name: asked for name, asked in found.questions.items() if name in seen},
+            strangers=0,
+        )
     return {"snapshot": plain(found._replace(tasks={})) | {"tasks": names}}
 
 
 def _ages(service: Service, call: RouteCall) -> Answer:
     """The ages of a listing, without all else that a row has."""
-    whole(call)
     board, wanted = service.reads, set(call.given["state"])
-    seen = board.snapshot(ended=not wanted.isdisjoint(("done", "failed", "free")))
+    seen = board.snapshot(ended=not wanted.isdisjoint(APART))
     rows = [row for row in board.entries(seen, wanted) if row.state in wanted]
+    rows = [row for row in rows if call.who.covers(row.id)]
     return {"ages": {row.claim: plain(row.age) for row in rows}}
 
 
 def _counts(service: Service, call: RouteCall) -> Answer:
     """The numbers of what a snapshot without `ended` leaves out."""
-    whole(call)
-    return {"counts": service.reads.count_apart()}
+    if not call.who.prefix:
+        return {"counts": service.reads.count_apart()}
+    tasks = service.reads.snapshot().tasks.values()
+    states = [task.state for task in tasks if call.who.covers(task.id)]
+    return {"counts": {state: states.count(state) for state in APART}}
 
 
 def _entries(service: Service, call: RouteCall) -> Answer:
@@ -350,9 +361,9 @@ def _rates(service: Service, call: RouteCall) -> Answer:
 
 
 def _totals(service: Service, call: RouteCall) -> Answer:
-    whole(call)
     log = service.reads.log
-    return {"totals": log.totals(), "omitted": log.omitted(), "end": plain(log.end())}
+    totals = log.totals() if not call.who.prefix else {}
+    return {"totals": totals, "omitted": log.omitted(), "end": plain(log.end())}
 
 
 def _note(service: Service, call: RouteCall) -> Answer:

@@ -145,6 +145,6 @@ def _part(name: str, segment: str) -> str:
     found = segment
     if "%" in segment:
         found = unquote_to_bytes(segment).decode("utf-8", "surrogateescape")
-    if name != "name" and (not found or "\0" in found):
-        raise Refusal("invalid_path", f"the {name} in the path is empty, or has a NUL")
+    if name != "name" and not found:
+        raise Refusal("invalid_path", f"the {name} in the path is empty")
     return found

@@ -154,7 +154,7 @@ class Service:
             "role": who.role.word,
             "prefix": who.prefix or None,
             "uptime_seconds": round(time.time() - self.started, 3),
-            "locks_held": len(self.desk.leases),
+            "locks_held": sum(who.covers(one.name) for one in tuple(self.desk.leases.values())),
             "waiting": self.waiting(),
         }
 

@@ -126,7 +126,12 @@ def _add(service: Service, call: RouteCall) -> Answer:
 
 
 def _room(service: Service, call: RouteCall) -> Answer:
-    return {"room": service.board.room(call.given["most"])}
+    board, most = service.board, call.given["most"]
+    if not call.who.prefix:
+        return {"room": board.room(most)}
+    waiting = ("available", "later")
+    tasks = board.snapshot(ended=False).tasks.values()
+    return {"room": sum(t.state in waiting and call.who.covers(t.id) for t in tasks) <= most}
 
 
 # Workers
