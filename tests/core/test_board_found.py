@@ -164,7 +164,7 @@ def test_an_empty_folder_stays_empty_under_every_verb_but_init(
             said = json.loads(done.stdout)["error"] if words != argv else done.stderr
             assert done.returncode == 2, done
             assert said.count("\n") == (words == argv), done
-            assert f"no board was found: {folder} is none" in said
+            assert f"no board was found: neither {folder} nor a directory above it is" in said
             assert "`dibs init`" in said
             assert "`dibs -d BOARD VERB`" in said
             if words != argv:

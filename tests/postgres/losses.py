@@ -208,7 +208,7 @@ OTHERS = {
     "require_mounted": "asks nothing",
     "pause": "sleeps",
     "watch": "has its own tests",
-    "together": "asks nothing of a database",
+    **dict.fromkeys(("together", "owner_name"), "ask nothing of a database"),
     "begin": "of a retry, which repeats other verbs",
     "held": "of a retry",
     "missed": "of a retry",

@@ -78,12 +78,12 @@ def named(board: Board, text: str) -> tuple[Task, ...]:
 
 
 def check_lock(name: str) -> None:
-    """Refuse the exact name of a claim as that of a lock: two holders would not meet."""
+    """Refuse the name of a claim, as `acquire` prints it, as that of a lock: two would hold it."""
     from dibs.model.names import read_printed
     from dibs.model.slots import split
 
     claim = read_printed(name)
-    if claim is not None and claim.claim:
+    if claim is not None and claim.live and claim.claim:
         raise BadName(f"{name} is the name of a claim: give its lock, {split(claim.id)[0]!r}")
 
 
