@@ -13,8 +13,6 @@ from dibs.model.slots import slot_id
 from dibs.model.watching import Occurrence
 from tests.contract.command import Command
 
-pytestmark = pytest.mark.fast("dibs.cli")
-
 
 def test_a_name_that_begins_with_a_dash_is_accepted_wherever_a_name_is(command: Command) -> None:
     command("add", "a", "--priority", "5", "--", "-x", "--", "--json")
