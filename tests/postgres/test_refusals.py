@@ -252,9 +252,9 @@ def test_a_role_without_rights_is_refused_in_the_same_words_everywhere(site: Sit
     site.sql(f"CREATE ROLE {login} LOGIN")
     where = site.where.replace("//dibs@", f"//{login}@")
     for argv in (("ls",), ("add", "x"), ("init",), ("upgrade",)):
-        check(Trouble(where, 1, ("permission denied", "connect as a role that may")), *argv)
+        check(Trouble(where, 3, ("permission denied", "connect as a role that may")), *argv)
         done = Command(where).run("--json", *argv)
-        assert json.loads(done.stdout)["status"] == "read-only"
+        assert json.loads(done.stdout)["status"] == "not-allowed"
 
 
 def test_a_line_break_in_the_name_of_a_database_breaks_no_line(shared_server: Server) -> None:
