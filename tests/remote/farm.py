@@ -6,6 +6,7 @@ is a real process on its own board, whose clocks follow a file, so that a test c
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -102,7 +103,7 @@ def _serve(board: str, tokens: str, clocks: str, answer: int) -> None:
 
     address = Address("127.0.0.1", 0)
     senders = HookSenders(board, HookPlace(""), (), (), print)
-    serve(locate(board), tokens, address, 1000, wording, listening, senders)
+    asyncio.run(serve(locate(board), tokens, address, 1000, wording, listening, senders))
 
 
 def main() -> None:

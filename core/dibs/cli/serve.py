@@ -36,6 +36,8 @@ def serve(voice: Voice, args: argparse.Namespace) -> int:
         from dibs.serve.listening import Address, serve
     except ImportError as error:
         raise _why(error) from None
+    import asyncio
+
     from dibs.cli.refusal import fields
     from dibs.cli.say import fields_of
     from dibs.cli.stats import prometheus
@@ -64,7 +66,10 @@ def serve(voice: Voice, args: argparse.Namespace) -> int:
     secure = tls is not None or args.behind_proxy
     pages = Browsing(args.dashboards, args.dashboard_idle, secure) if args.dashboards else None
     address = Address(host, port, tls)
-    return serve(location, folder, address, args.clients, wording, listening, senders, pages)
+    clients = args.clients
+    return asyncio.run(
+        serve(location, folder, address, clients, wording, listening, senders, pages)
+    )
 
 
 def _senders(board: Board, args: argparse.Namespace) -> HookSenders:

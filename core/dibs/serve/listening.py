@@ -63,7 +63,7 @@ def _raise_limit() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-async def _serve(
+async def serve(
     location: Location,
     tokens: str,
     address: Address,
@@ -71,8 +71,12 @@ async def _serve(
     wording: Wording,
     listening: Callable[[str], object],
     senders: HookSenders,
-    browsing: Browsing | None,
+    browsing: Browsing | None = None,
 ) -> int:
+    """Serve a board until SIGTERM; `listening` receives the address.
+
+    There are pages for browsers if `browsing` is given.
+    """
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -143,22 +147,3 @@ def _loop_trouble(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> N
     error = context.get("exception")
     if not isinstance(error, ConnectionError | ssl.SSLError | OSError):
         _complain(str(context.get("message", "a fault of the server")), error)
-
-
-def serve(
-    location: Location,
-    tokens: str,
-    address: Address,
-    clients: int,
-    wording: Wording,
-    listening: Callable[[str], object],
-    senders: HookSenders,
-    browsing: Browsing | None = None,
-) -> int:
-    """Serve a board until SIGTERM; `listening` receives the address.
-
-    There are pages for browsers if `browsing` is given.
-    """
-    return asyncio.run(
-        _serve(location, tokens, address, clients, wording, listening, senders, browsing)
-    )

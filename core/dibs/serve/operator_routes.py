@@ -335,8 +335,8 @@ def _counts(service: Service, call: RouteCall) -> Answer:
     if not call.who.prefix:
         return {"counts": service.reads.count_apart()}
     tasks = service.reads.snapshot().tasks.values()
-    states = [task.state for task in tasks if call.who.covers(task.id)]
-    return {"counts": {state: states.count(state) for state in APART}}
+    states = Counter(task.state for task in tasks if call.who.covers(task.id))
+    return {"counts": {state: states[state] for state in APART}}
 
 
 def _entries(service: Service, call: RouteCall) -> Answer:

@@ -157,7 +157,7 @@ class Watchers:
         return await self._locks.serve(request, headers_of(request_id), stream, start)
 
     def lock_event(self, event: dict[str, Any]) -> None:
-        """Tell those who follow locks."""
+        """Report it to those who follow locks."""
         self._locks.publish(event["event"], event)
 
     def _event(self, cursor: str, row: dict[str, Any]) -> None:
