@@ -107,7 +107,7 @@ def test_a_prefix_shows_its_own_part_of_the_board(served: ServerProcess) -> None
     assert [client.get(f"/v1/room?most={n}")["room"] for n in (0, 1)] == [False, True]
     assert client.get("/status")["locks_held"] == 0
     said(served.url, "release", "--mine", code=0, **session)
-    assert "the whole board" in said(served.url, "stats", code=3, **session)
+    assert "the complete board" in said(served.url, "stats", code=3, **session)
 
 
 def test_a_finished_task_is_found_by_the_owner_that_its_claim_had(served: ServerProcess) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import json
 import socket
 import time
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from urllib.parse import quote
 
@@ -15,8 +17,11 @@ import dibs
 from dibs.model.events import FORMER_VERBS, LEDGER, NOTHING_MOVED, ON_BOARD
 from dibs.model.hooks import EVENTS
 from dibs.model.rates import TOTALS
-from dibs.serve.route_table import OPEN, STREAM
+from dibs.serve.call_rights import check_rights
+from dibs.serve.problems import Refusal
+from dibs.serve.route_table import OPEN, STREAM, Route
 from dibs.serve.routes import ROUTES
+from dibs.serve.tokens import Principal, Role
 from tests.patience import PATIENCE
 from tests.serve.http_client import HttpClient, until
 from tests.serve.server_process import ServerProcess, add_token
@@ -182,26 +187,82 @@ def test_a_worker_logs_its_own_words_and_none_that_hooks_send(
     assert (event["by"], event["id"], event["src"], event["dst"]) == ("logs/a-1", "", "", "")
 
 
-def test_a_token_with_a_prefix_sees_nothing_of_the_whole_board(
+def _allowed(route: Route, role: Role, prefix: str, inside: bool) -> bool:
+    """Whether such a token may send that request, by what the route declares."""
+    covered = inside or "{" not in route.path or route.path.startswith("/sessions/")
+    return role >= route.role and (not prefix or (covered and not route.whole))
+
+
+def _parts(path: str, ident: str) -> dict[str, str]:
+    """The parts of a path that name this id."""
+    exact = path.startswith(("/v1/claims/", "/v1/names/"))
+    text = f"{ident}.f1.a-0123456789.held" if exact else ident
+    return {part: text for part in ("id", "name") if f"{{{part}}}" in path}
+
+
+@pytest.mark.parametrize("role", Role)
+def test_every_route_has_one_check_of_role_and_prefix(role: Role) -> None:
+    for route in ROUTES:
+        for prefix in ("", "mine-"):
+            for ident in ("mine-1", "secret-1"):
+                inside = not prefix or ident.startswith(prefix)
+                who = Principal("olga", role, prefix, "0" * 64)
+                refused: AbstractContextManager[object] = nullcontext()
+                if not _allowed(route, role, prefix, inside):
+                    refused = pytest.raises(Refusal, match=r"this (needs|is for)|the token is only")
+                with refused:
+                    check_rights(route, who, _parts(route.path, ident))
+
+
+@pytest.mark.parametrize("role", Role)
+def test_a_token_with_a_prefix_is_refused_on_every_route_beyond_it(
+    module_server: ServerProcess, operator: HttpClient, role: Role
+) -> None:
+    operator.ask("POST", "/v1/acquire", {"id": "secret-1", "metadata": "secret"})
+    below = HttpClient(
+        module_server.url, add_token(module_server.board, f"on-{role.word}", role.word, "mine-")
+    )
+    for route in ROUTES:
+        if route.kind == OPEN or _allowed(route, role, "mine-", inside=False):
+            continue
+        path = route.path
+        for part, text in _parts(path, "secret-1").items():
+            path = path.replace(f"{{{part}}}", quote(text, safe=""))
+        reply = below.ask(route.method, path, {} if route.method == "POST" else None)
+        assert (reply.status, reply.code) == (403, "forbidden"), (route, reply)
+
+
+def test_a_token_with_a_prefix_sees_nothing_of_the_complete_board(
     module_server: ServerProcess, operator: HttpClient
 ) -> None:
     """Every request that a reader may send: none shows an id, or a count, beyond the prefix."""
-    for ident in ("mine-1", "secret-1", "secret-2"):
-        operator.post("/v1/tasks", {"id": ident, "payload": "of secret-1"})
+    for ident in ("mine-1", "secret-2", "secret-3"):
+        operator.post("/v1/tasks", {"id": ident, "payload": "of secret-2"})
     held = operator.post("/v1/acquire", {"id": "secret-lock", "metadata": "key=secret"})["claim"]
+    pause = operator.post("/v1/pauses", {"reason": "secret", "host": "secret-host"})["pause"]
+    waits = {"key": "k", "owner": "secret-worker", "state": "idle"}
+    operator.post("/v1/presence", waits)
     name = quote(f"{held}.held", safe="")
     token = add_token(module_server.board, "below", "operator", "mine-")
     below = HttpClient(module_server.url, token)
     assert below.ask("GET", "/metrics").code == "forbidden"
     for route in ROUTES:
-        if route.method != "GET" or route.kind in (OPEN, STREAM):
+        if route.method != "GET" or route.kind == OPEN:
             continue
-        path = route.path.replace("{id}", "secret-1").replace("{name}", name)
+        path = route.path.replace("{id}", "secret-2").replace("{name}", name)
         needed = [name for name, field in route.query.items() if field.needed]
-        given = {"id": "secret-1", "state": "available", "key": "key", "value": "secret", "most": 9}
+        given = {"id": "secret-2", "state": "available", "key": "key", "value": "secret", "most": 9}
         query = "&".join(f"{name}={given[name]}" for name in needed)
-        reply = below.ask("GET", f"{path}?{query}" if query else path)
-        assert "secret" not in reply.text.replace(name, ""), (path, reply)
+        where = f"{path}?{query}" if query else path
+        if route.kind == STREAM and not route.whole and "{" not in route.path:
+            with below.stream(where) as stream:
+                text = json.dumps(stream.next("snapshot").data)
+        else:
+            text = below.ask("GET", where).text
+        assert "secret" not in text.replace(name, ""), (path, text)
+    operator.post("/v1/pauses/resume", {"names": [pause["name"]]})
+    del waits["state"]
+    operator.post("/v1/presence", waits)
 
 
 ORIGINS = ("http://[", "http://[::1", "//[", "null", "http://[x]:99999/", "http://x@", "\xff")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dibs.serve.service import Service
 
 WATCHES = 64
-"""How many clients may follow the whole board at a time: each costs a reader of its own."""
+"""How many clients may follow the complete board at a time: each costs a reader of its own."""
 AHEAD = 4 << 20
 """So many bytes of reports may wait for their client; then its watch waits too, and gathers."""
 _ROUNDS = 5
@@ -58,8 +58,11 @@ class EventTail:
         assert self._at is not None
         return cursor_text(self._at)
 
-    def begin(self, covers: Callable[[str], bool]) -> tuple[str, Row]:
-        """The cursor from which the stream goes on, and a picture of the board then."""
+    def begin(self, covers: Callable[[str], bool], *, whole: bool) -> tuple[str, Row]:
+        """The cursor from which the stream goes on, and a picture of the board then.
+
+        `whole`: with what concerns the complete board.
+        """
         self.poll()
         assert self._at is not None
         reads = self._service.reads
@@ -68,7 +71,7 @@ class EventTail:
         found = {"event": "snapshot", "cursor": cursor_text(self._at)}
         return found["cursor"], found | {
             "tasks": [self._service.wording.entry(row) for row in rows],
-            "pauses": [plain(pause) for pause in snapshot.pauses],
+            "pauses": [plain(pause) for pause in snapshot.pauses if whole],
             "exact": snapshot.exact,
         }
 

@@ -8,23 +8,47 @@ from dibs.blocks import ClaimBase
 from dibs.model import names
 from dibs.model.errors import BadName, short
 from dibs.model.task import DONE, FAILED
-from dibs.serve.lock_names import RESERVED
+from dibs.serve.lock_names import RESERVED, check_lock_name
 from dibs.serve.problems import CODES, Refusal
 from dibs.serve.route_table import RouteCall
 from dibs.serve.tokens import Role
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from dibs.model.task import Task
     from dibs.protocols import Claim
+    from dibs.serve.route_table import Route
     from dibs.serve.service import Service
+    from dibs.serve.tokens import Principal
 
 Answer = dict[str, Any]
 
 
+def check_rights(route: Route, who: Principal, path: Mapping[str, str]) -> None:
+    """Refuse a token whose role or prefix does not allow a route with these parts of the path.
+
+    No route checks its path again, so each part of a path has its rule in `_PARTS`.
+    """
+    if who.role < route.role:
+        raise Refusal(
+            "forbidden", f"this needs the role {route.role.word}, and {who.name} is not one"
+        )
+    if route.whole:
+        _whole(who)
+    for part, text in path.items():
+        head, _, _ = route.path.partition(f"{{{part}}}")
+        _PARTS[head](who, text)
+
+
 def covered(call: RouteCall, ident: str) -> str:
     """The id, if the token's prefix covers it."""
-    if not call.who.covers(ident):
-        raise Refusal("forbidden", f"the token is only for ids that begin with {call.who.prefix}")
+    return _covered(call.who, ident)
+
+
+def _covered(who: Principal, ident: str) -> str:
+    if not who.covers(ident):
+        raise Refusal("forbidden", f"the token is only for ids that begin with {who.prefix}")
     return ident
 
 
@@ -36,18 +60,34 @@ def usable(call: RouteCall, ident: str) -> str:
 
 
 def whole(call: RouteCall) -> None:
-    """Refuse a token with a prefix where the whole board is concerned."""
-    if call.who.prefix:
-        raise Refusal("forbidden", f"this is for the whole board, not only {call.who.prefix}")
+    """Refuse a token with a prefix where what was given concerns the complete board."""
+    _whole(call.who)
+
+
+def _whole(who: Principal) -> None:
+    if who.prefix:
+        raise Refusal("forbidden", f"this is for the complete board, not only {who.prefix}")
 
 
 def exact_name(call: RouteCall, name: str) -> str:
     """The exact name, if the token's prefix covers its id."""
-    for candidate in names.exact(name.partition("/")[0] if _has_rename(name) else name):
-        task = names.read_any(candidate)
-        if task is not None:
-            covered(call, task.id)
+    return _exact_name(call.who, name)
+
+
+def _exact_name(who: Principal, name: str) -> str:
+    candidates = names.exact(name.partition("/")[0] if _has_rename(name) else name)
+    idents = [task.id for task in map(names.read_any, candidates) if task is not None]
+    for ident in idents or [""]:  # of what is no name at all, a prefix covers nothing
+        _covered(who, ident)
     return name
+
+
+def _lock_name(who: Principal, name: str) -> str:
+    return _covered(who, check_lock_name(name))
+
+
+def _session(who: Principal, session: str) -> str:
+    return session  # its owner is the token, which `Sessions.find` checks
 
 
 def _has_rename(name: str) -> bool:
@@ -74,7 +114,7 @@ def named_owner(call: RouteCall) -> str | None:
 
 def own_claim(service: Service, call: RouteCall) -> Claim:
     """The claim of that exact name; a worker's token must have made it."""
-    claim = service.board.attach(exact_name(call, call.path["name"]))
+    claim = service.board.attach(call.path["name"])
     if claim.task.kind == "lock":
         usable(call, claim.task.id)
     if call.who.role < Role.OPERATOR and not own_made(call, claim):
@@ -101,10 +141,21 @@ def own_made(call: RouteCall, claim: Claim) -> bool:
     return record.owner == folded or record.owner.startswith(f"{folded}-")
 
 
-def named_task(call: RouteCall) -> Task:
-    """The task of the exact name in the path, by its name alone."""
-    for candidate in names.exact(exact_name(call, call.path["name"])):
+def named_task(call: RouteCall, name: str = "") -> Task:
+    """The task of an exact name, or of the one in the path, by its name alone."""
+    for candidate in names.exact(exact_name(call, name) if name else call.path["name"]):
         task = names.read_any(candidate)
         if task is not None:
             return task
-    raise BadName(f"{short(call.path['name'])} is not the exact name of a task")
+    raise BadName(f"{short(name or call.path['name'])} is not the exact name of a task")
+
+
+_PARTS: Mapping[str, Callable[[Principal, str], str]] = {
+    "/locks/": _lock_name,
+    "/sessions/": _session,
+    "/v1/locks/": _covered,
+    "/v1/tasks/": _covered,
+    "/v1/claims/": _exact_name,
+    "/v1/names/": _exact_name,
+}
+"""What the part of a path names, by what is before that part."""

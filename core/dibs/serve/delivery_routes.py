@@ -6,7 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from dibs.serve.bodies import NAMES, TEXT, WHOLE, Field
-from dibs.serve.call_rights import Answer, whole
+from dibs.serve.call_rights import Answer
 from dibs.serve.deliveries import check_id
 from dibs.serve.delivery_access import AT_ONCE, MOST, REMOVE, SEND, FolderDeliveries
 from dibs.serve.route_table import READ, RouteCall, route
@@ -22,14 +22,12 @@ def _kept(service: Service) -> FolderDeliveries:
 
 
 def _list(service: Service, call: RouteCall) -> Answer:
-    whole(call)
     kept, limit = _kept(service), call.given["limit"]
     failed = islice(kept.failed(), limit) if limit else ()
     return {"hooks": plain(kept.hooks()), "failed": [plain(each) for each in failed]}
 
 
 def _act(service: Service, call: RouteCall) -> Answer:
-    whole(call)
     given = call.given
     idents = [check_id(ident) for ident in dict.fromkeys(given["ids"])]
     return {"changed": plain(_kept(service).act(given["act"], idents, call.who.owner(call.agent)))}
@@ -41,6 +39,7 @@ DELIVERY_ROUTES = (
         Role.READER,
         "The hooks in figures, and what could not be sent to them",
         _list,
+        whole=True,
         kind=READ,
         query={"limit": Field(WHOLE, "how many failed deliveries", 0, MOST, default=100)},
         answer={"hooks": "list", "failed": "list"},
@@ -50,6 +49,7 @@ DELIVERY_ROUTES = (
         Role.OPERATOR,
         "Send failed deliveries again with all their tries, or remove them",
         _act,
+        whole=True,
         kind=READ,
         body={
             "act": Field(TEXT, "the act", needed=True, words=(SEND, REMOVE)),

@@ -22,6 +22,7 @@ from dibs.serve.answers import (
 )
 from dibs.serve.bodies import read_body, read_query
 from dibs.serve.browser import Browser
+from dibs.serve.call_rights import check_rights
 from dibs.serve.connections import BODY_BYTES, ConnectionServer
 from dibs.serve.problems import Refusal, problem_of, unauthorized
 from dibs.serve.request_keys import RequestKeys, with_nonce
@@ -108,10 +109,7 @@ class BoardHttp:
         if route.kind == OPEN:
             return await self._open(route, request_id)
         digest, who = await self._principal(request)
-        if who.role < route.role:
-            raise Refusal(
-                "forbidden", f"this needs the role {route.role.word}, and {who.name} is not one"
-            )
+        check_rights(route, who, path)
         agent = _agent(request)
         if route.method in ("GET", "DELETE"):
             call = RouteCall(who, agent, path, read_query(query, route.query))

@@ -13,7 +13,7 @@ from dibs.model.filters import parse, states, uses
 from dibs.model.reasons import last_reasons
 from dibs.model.task import DONE, FAILED, FREE, STATES
 from dibs.serve.bodies import NAMES, NUMBER, TEXT, WHOLE, Field
-from dibs.serve.call_rights import Answer, covered, exact_name, named_task
+from dibs.serve.call_rights import Answer, covered, named_task
 from dibs.serve.problems import Refusal
 from dibs.serve.route_table import READ, RouteCall, route
 from dibs.serve.task_routes import PAYLOAD_BYTES
@@ -100,7 +100,7 @@ def _order_of(text: str) -> tuple[int, int, str]:
 
 def _show(service: Service, call: RouteCall) -> Answer:
     """Everything about one id."""
-    board, ident = service.reads, covered(call, call.path["id"])
+    board, ident = service.reads, call.path["id"]
     tasks = board.find(ident)
     if not tasks:
         raise UnknownId(board.why_missing(ident))
@@ -181,8 +181,7 @@ def _questions(service: Service, call: RouteCall) -> Answer:
 
 
 def _output(service: Service, call: RouteCall) -> Answer:
-    name = exact_name(call, call.path["name"])
-    found = service.reads.output(name, call.given["since"], call.given["last"])
+    found = service.reads.output(call.path["name"], call.given["since"], call.given["last"])
     return {"output": plain(found)}
 
 

@@ -9,7 +9,7 @@ from dibs.serve import lock_desk, sessions
 from dibs.serve.bodies import FLAG, TEXT, WHOLE, Field
 from dibs.serve.lease_terms import LeaseTerms
 from dibs.serve.lock_desk import Answer, listed
-from dibs.serve.lock_names import check_lock_name, id_of
+from dibs.serve.lock_names import id_of
 from dibs.serve.problems import Refusal
 from dibs.serve.route_table import READ, STREAM, WAIT, Made, RouteCall, route
 from dibs.serve.tokens import Role
@@ -64,7 +64,7 @@ _SESSION_TTL = Field(
 
 
 def _acquire(service: Service, call: RouteCall) -> Answer | Made:
-    given, name = call.given, _covered(call)
+    given, name = call.given, call.path["name"]
     session = given["session_id"] or ""
     if given["ephemeral"] and not session:
         raise Refusal("missing_field", "ephemeral needs session_id", {"field": "session_id"})
@@ -88,15 +88,15 @@ def _acquire(service: Service, call: RouteCall) -> Answer | Made:
 
 def _renew(service: Service, call: RouteCall) -> Answer:
     lease, ttl = call.given["lease_id"], call.given["ttl_seconds"]
-    return service.desk.renew(call.who, call.agent, _covered(call), lease, ttl)
+    return service.desk.renew(call.who, call.agent, call.path["name"], lease, ttl)
 
 
 def _release(service: Service, call: RouteCall) -> Answer:
-    return service.desk.release(call.who, call.agent, _covered(call), call.given["lease_id"])
+    return service.desk.release(call.who, call.agent, call.path["name"], call.given["lease_id"])
 
 
 def _status(service: Service, call: RouteCall) -> Answer:
-    return service.desk.status(_covered(call))
+    return service.desk.status(call.path["name"])
 
 
 def _list(service: Service, call: RouteCall) -> Answer:
@@ -121,14 +121,6 @@ def _show(service: Service, call: RouteCall) -> Answer:
 
 def _finish(service: Service, call: RouteCall) -> None:
     service.sessions.finish(call.who, call.path["id"])
-
-
-def _covered(call: RouteCall) -> str:
-    """The name of the lock, if it is valid and the token's prefix covers it."""
-    name = check_lock_name(call.path["name"])
-    if not call.who.covers(name):
-        raise Refusal("forbidden", f"the token is only for names that begin with {call.who.prefix}")
-    return name
 
 
 _NAMED = ("invalid_lock_name", "name_in_use")

@@ -54,41 +54,41 @@ def _did(status: str, task: Task) -> Answer:
 
 
 def _force_release(service: Service, call: RouteCall) -> Answer:
-    name = exact_name(call, call.path["name"])
+    name = call.path["name"]
     task = service.board.force_release(name, call.given["reason"], by=_by(call))
     return _did("released", task)
 
 
 def _requeue(service: Service, call: RouteCall) -> Answer:
-    name, given = exact_name(call, call.path["name"]), call.given
+    name, given = call.path["name"], call.given
     keep = given["keep_attempts"]
     task = service.board.requeue(name, given["reason"], by=_by(call), keep_attempts=keep)
     return _did("requeued", task)
 
 
 def _park(service: Service, call: RouteCall) -> Answer:
-    name = exact_name(call, call.path["name"])
+    name = call.path["name"]
     return _did("parked", service.board.park(name, call.given["reason"], by=_by(call)))
 
 
 def _answer(service: Service, call: RouteCall) -> Answer:
-    name = exact_name(call, call.path["name"])
+    name = call.path["name"]
     return _did("answered", service.board.answer(name, call.given["text"], by=_by(call)))
 
 
 def _prioritize(service: Service, call: RouteCall) -> Answer:
-    name = exact_name(call, call.path["name"])
+    name = call.path["name"]
     return _did("prioritized", service.board.prioritize(name, call.given["priority"], by=_by(call)))
 
 
 def _reap_one(service: Service, call: RouteCall) -> Answer:
-    name, given = exact_name(call, call.path["name"]), call.given
+    name, given = call.path["name"], call.given
     task = service.board.reap_claim(name, given["reason"], by=_by(call), asked=given["asked"])
     return _did("reaped", task)
 
 
 def _requeueable(service: Service, call: RouteCall) -> Answer:
-    name = exact_name(call, call.path["name"])
+    name = call.path["name"]
     return _did("requeueable", service.board.requeueable(name))
 
 
@@ -106,7 +106,6 @@ def _undo(service: Service, call: RouteCall) -> Answer:
 
 def _undo_pause(service: Service, call: RouteCall) -> Answer:
     """Undo the last act on the board itself: the begin or the end of a pause."""
-    whole(call)
     event = service.board.undoable(None)
     given = call.given
     if event is None or event.id or (event.dst, event.src) != (given["name"], given["before"]):
@@ -163,8 +162,7 @@ def _plan(service: Service, call: RouteCall) -> Answer:
     board, given = service.reads, call.given
     rows = []
     for name in dict.fromkeys(given["names"]):
-        exact_name(call, name)
-        task = named_task(call._replace(path={"name": name}))
+        task = named_task(call, name)
         here = [now for now in board.find(task.id) if name in (now.name, now.stem)]
         row: Answer = {"name": name, "id": task.id, "status": "ready" if here else "changed"}
         row["now"] = [task_fields(now) for now in board.find(task.id)]
@@ -212,7 +210,6 @@ def _outcome(service: Service, call: RouteCall, name: str) -> Answer:
 
 def _resolve(service: Service, call: RouteCall) -> Answer:
     """The exact name that each line of a list means."""
-    whole(call)
     return {"lines": [plain(line) for line in service.reads.resolve(call.given["text"])]}
 
 
@@ -220,7 +217,6 @@ def _resolve(service: Service, call: RouteCall) -> Answer:
 
 
 def _pause(service: Service, call: RouteCall) -> Answer:
-    whole(call)
     given = call.given
     pause, holders = service.board.pause_claims(
         given["reason"],
@@ -233,7 +229,6 @@ def _pause(service: Service, call: RouteCall) -> Answer:
 
 
 def _resume(service: Service, call: RouteCall) -> Answer:
-    whole(call)
     ended = service.board.resume_claims(call.given["names"], by=_by(call))
     return {"ended": [plain(pause) for pause in ended]}
 
@@ -246,18 +241,15 @@ def _pauses(service: Service, call: RouteCall) -> Answer:
 
 
 def _reap(service: Service, call: RouteCall) -> Answer:
-    whole(call)
     return {"reaped": plain(service.board.reap())}
 
 
 def _check(service: Service, call: RouteCall) -> Answer:
-    whole(call)
     _require(service, "check")
     return {"findings": [_finding(one) for one in service.reads.check()]}
 
 
 def _repair(service: Service, call: RouteCall) -> Answer:
-    whole(call)
     _require(service, "check")
     repaired: list[Answer] = []
     left = service.reads.repair(lambda one: repaired.append(_finding(one)))
@@ -277,7 +269,6 @@ def _finding(finding: Any) -> Answer:
 
 
 def _purge(service: Service, call: RouteCall) -> Answer:
-    whole(call)
     return {"purged": service.reads.purge(call.given["older_than"])}
 
 
@@ -317,6 +308,8 @@ def _snapshot(service: Service, call: RouteCall) -> Answer:
             dead=found.dead & seen,
             questions={name: asked for name, asked in found.questions.items() if name in seen},
             strangers=0,
+            pauses=(),
+            waiters=(),
         )
     return {"snapshot": plain(found._replace(tasks={})) | {"tasks": names}}
 
@@ -341,7 +334,7 @@ def _counts(service: Service, call: RouteCall) -> Answer:
 
 def _entries(service: Service, call: RouteCall) -> Answer:
     """The rows of exact names, as `Board.entries_of`."""
-    tasks = [named_task(call._replace(path={"name": name})) for name in call.given["names"]]
+    tasks = [named_task(call, name) for name in call.given["names"]]
     return {"entries": [plain(row) for row in service.reads.entries_of(tasks)]}
 
 
@@ -355,7 +348,6 @@ def _waiters(service: Service, call: RouteCall) -> Answer:
 
 
 def _rates(service: Service, call: RouteCall) -> Answer:
-    whole(call)
     found = service.reads.log.rates(call.given["since"], owners=call.given["owners"])
     return {"rates": plain(found)}
 
@@ -367,7 +359,6 @@ def _totals(service: Service, call: RouteCall) -> Answer:
 
 
 def _note(service: Service, call: RouteCall) -> Answer:
-    whole(call)
     verb, operator = call.given["verb"], call.who.role >= Role.OPERATOR
     if _is_verb(verb) is None:
         raise BadName(f"a verb has small letters, digits and -, got {short(verb)}")
@@ -479,6 +470,7 @@ OPERATOR_ROUTES = (
         Role.OPERATOR,
         "Undo the begin or the end of a pause, if it is the last act",
         _undo_pause,
+        whole=True,
         frees=True,
         body={
             "name": Field(TEXT, "the name after the act; empty for none", 0, 512, needed=True),
@@ -521,6 +513,7 @@ OPERATOR_ROUTES = (
         Role.READER,
         "The exact name that each line of a list means, if it can be requeued",
         _resolve,
+        whole=True,
         kind=READ,
         body={"text": Field(TEXT, "one exact name or id a line", 0, 1 << 20, needed=True)},
         answer={"lines": "list"},
@@ -531,6 +524,7 @@ OPERATOR_ROUTES = (
         Role.OPERATOR,
         "Pause new claims; holders go on",
         _pause,
+        whole=True,
         body={
             "reason": _NEEDED,
             "host": _HOST,
@@ -545,6 +539,7 @@ OPERATOR_ROUTES = (
         Role.READER,
         "The pauses that are in force",
         _pauses,
+        whole=True,
         answer={"pauses": "list"},
     ),
     route(
@@ -552,6 +547,7 @@ OPERATOR_ROUTES = (
         Role.OPERATOR,
         "End these pauses, by their exact names",
         _resume,
+        whole=True,
         frees=True,
         body={"names": Field(NAMES, "exact names of pauses", 0, _MANY, needed=True)},
         answer={"ended": "list"},
@@ -562,6 +558,7 @@ OPERATOR_ROUTES = (
         Role.WORKER,
         "Requeue every stale claim and due task, as a janitor does",
         _reap,
+        whole=True,
         frees=True,
         answer={"reaped": "object"},
     ),
@@ -570,6 +567,7 @@ OPERATOR_ROUTES = (
         Role.OPERATOR,
         "Find faults on the board",
         _check,
+        whole=True,
         kind=READ,
         answer={"findings": "list"},
         codes=("unsupported",),
@@ -579,6 +577,7 @@ OPERATOR_ROUTES = (
         Role.OPERATOR,
         "Repair what can be repaired",
         _repair,
+        whole=True,
         kind=READ,
         answer={"repaired": "list", "left": "list"},
         codes=("unsupported",),
@@ -588,6 +587,7 @@ OPERATOR_ROUTES = (
         Role.OPERATOR,
         "Remove tasks that were done so many seconds ago or earlier",
         _purge,
+        whole=True,
         kind=READ,
         body={"older_than": Field(NUMBER, "seconds", 0, 36_500 * 86_400, needed=True)},
         answer={"purged": "whole"},
@@ -663,6 +663,7 @@ OPERATOR_ROUTES = (
         Role.READER,
         "The workers that wait for tasks",
         _waiters,
+        whole=True,
         kind=READ,
         answer={"waiters": "list"},
     ),
@@ -671,6 +672,7 @@ OPERATOR_ROUTES = (
         Role.READER,
         "The counts of events since a time, by kind and second",
         _rates,
+        whole=True,
         kind=READ,
         query={
             "since": Field(NUMBER, "unix seconds of the board's clock", 0, 2**36, default=0),
@@ -691,6 +693,7 @@ OPERATOR_ROUTES = (
         Role.WORKER,
         "Write a line about no single task into the log",
         _note,
+        whole=True,
         body={
             "verb": Field(TEXT, "what happened, in a word", 1, 40, needed=True),
             "text": Field(TEXT, "the line", 0, 4096, needed=True),
@@ -713,6 +716,7 @@ OPERATOR_ROUTES = (
         "GET /v1/watch",
         Role.READER,
         "Follow the board as server-sent events, each a `Delta`, the complete board first",
+        whole=True,
         kind=STREAM,
         query={
             "since": Field(NAMES, "look up since when these are as they are", 0, 500, default=()),

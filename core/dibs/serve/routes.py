@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dibs.serve.call_rights import whole
 from dibs.serve.delivery_routes import DELIVERY_ROUTES
 from dibs.serve.listing_routes import LISTING_ROUTES
 from dibs.serve.lock_routes import LOCK_ROUTES
@@ -23,7 +22,6 @@ def _status(service: Service, call: RouteCall) -> dict[str, object]:
 
 
 def _metrics(service: Service, call: RouteCall) -> str:
-    whole(call)
     return service.wording.metrics(service.reads)
 
 
@@ -63,6 +61,7 @@ GENERAL_ROUTES = (
         Role.READER,
         "Print the figures of the board for Prometheus",
         _metrics,
+        whole=True,
         kind=READ,
     ),
 )

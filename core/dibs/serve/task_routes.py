@@ -12,7 +12,6 @@ from dibs.model.waiters import WAITER_STATES
 from dibs.serve.bodies import BYTES, FLAG, NUMBER, TABLE, TEXT, WHOLE, Field
 from dibs.serve.call_rights import (
     Answer,
-    covered,
     exact_name,
     named_owner,
     own_claim,
@@ -251,11 +250,11 @@ def _acquire(service: Service, call: RouteCall) -> Answer | Made:
 
 
 def _lock(service: Service, call: RouteCall) -> Answer:
-    return {"lock": plain(service.board.status(covered(call, call.path["id"])))}
+    return {"lock": plain(service.board.status(call.path["id"]))}
 
 
 def _attach(service: Service, call: RouteCall) -> Answer:
-    claim = service.board.attach(exact_name(call, call.path["name"]))
+    claim = service.board.attach(call.path["name"])
     holder = service.board.holder(claim.task)
     if holder is None:
         claim.verify()

@@ -1,4 +1,4 @@
-"""Who follows the locks, the log or the whole board in a stream of its own."""
+"""Who follows the locks, the log or the complete board in a stream of its own."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from dibs.serve.answers import headers_of
 from dibs.serve.board_streams import DeltaFeed, EventTail, check_watches
-from dibs.serve.call_rights import whole
-from dibs.serve.lock_names import check_lock_name
 from dibs.serve.problems import unauthorized
 from dibs.serve.streams import Hub, Stream, encoded, send_feed
 
@@ -44,7 +42,7 @@ class Watchers:
 
     @property
     def follow_board(self) -> bool:
-        """Whether anyone follows the whole board."""
+        """Whether anyone follows the complete board."""
         return bool(self._feeds)
 
     async def serve(
@@ -80,7 +78,7 @@ class Watchers:
                 after, rows = self._tail.since(cursor, covers)
                 data = b"".join(encoded(row["verb"], row, after) for row in rows)
             else:
-                after, picture = self._tail.begin(covers)
+                after, picture = self._tail.begin(covers, whole=not call.who.prefix)
                 data = encoded("snapshot", picture, after)
             first, cursor = False, None  # a stream that lags begins again with a snapshot
             service.reading.to_loop(begin, data or b":\n\n")
@@ -98,7 +96,6 @@ class Watchers:
     ) -> web.StreamResponse:
         """The reports of a watch of its own."""
         service = self._service
-        whole(call)
         check_watches(len(self._feeds))
         feed = DeltaFeed(service, digest, partial(encoded, "delta"))
 
@@ -122,8 +119,6 @@ class Watchers:
         """One lock, or those with a prefix; the snapshot is in order with the events."""
         service, name = self._service, call.path.get("name")
         prefix = call.given.get("prefix", "")
-        if name is not None:
-            check_lock_name(name)
 
         def covers(each: str) -> bool:
             fits = each == name if name is not None else each.startswith(prefix)
