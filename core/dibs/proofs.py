@@ -46,7 +46,7 @@ def weigh(
         *_cadence(holder, now, exact, cadence),
         _clock(host, holder, now, doubt, exact=exact),
         _lock(holder) if holder.task.is_shell_claim else _record(holder),
-        *_host(holder, now, others),
+        *beside(holder, now, others),
     )
     return Evidence(verdict, holder, now, exact, proofs)
 
@@ -155,16 +155,16 @@ def _lock(holder: Holder) -> Proof:
     )
 
 
-def _host(holder: Holder, now: Sample, others: Iterable[Holder]) -> Iterator[Proof]:
+def beside(holder: Holder, now: Sample, others: Iterable[Holder]) -> Iterator[Proof]:
     """Whether other claims of the same host still beat; nothing if there are no others."""
     host = holder.host
-    beside = [f for f in others if f.task.name != holder.task.name and f.host == host]
-    stale = sum(f.expired(now) for f in beside)
-    if host and beside:
-        beat = len(beside) - stale
+    same = [f for f in others if f.task.name != holder.task.name and f.host == host]
+    stale = sum(f.expired(now) for f in same)
+    if host and same:
+        beat = len(same) - stale
         how = "none beats" if not beat else f"{beat} beating" if stale else "all beat"
-        claims = "other claim" if len(beside) == 1 else "other claims"
-        text = f"{len(beside)} {claims} on {host}, {how}"
+        claims = "other claim" if len(same) == 1 else "other claims"
+        text = f"{len(same)} {claims} on {host}, {how}"
         yield Proof("host", text, -1 if not beat else 0)
 
 

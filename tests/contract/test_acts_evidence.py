@@ -176,6 +176,29 @@ def test_the_evidence_counts_only_the_other_claims_of_the_same_host(place: Place
     assert "host" not in proofs_of(place.board.evidence(tasks[0]))
 
 
+def test_the_claims_of_other_hosts_hide_none_of_the_same_host(place: Place) -> None:
+    tasks = [held(place, ident) for ident in "abc"]
+    mine = [each for task in tasks if (each := place.board.holder(task)) is not None]
+    other = mine[0]._replace(host="far")
+    far = [other._replace(task=other.task._replace(name=f"z{n}")) for n in range(99)]
+    found = place.board.evidence(tasks[0], [*far, *mine])
+    host = place.board.host.name
+    assert proof(found, "host").text == f"2 other claims on {host}, all beat"
+
+
+def test_a_reap_names_the_host_of_the_claim_for_those_who_come_later(place: Place) -> None:
+    from dibs.model.reasons import lost_host
+
+    task = held(place)
+    place.advance(TTL + 20)
+    place.board.reap()
+    event = next(e for e in place.board.log.newest_first(task.id) if e.verb == "reap")
+    found = lost_host(event)
+    assert found is not None
+    assert found.host == place.board.host.name
+    assert found.beat == pytest.approx(event.at - TTL - 20, abs=2)
+
+
 def test_the_last_beat_is_compared_with_the_holders_own_cadence(place: Place) -> None:
     task = held(place)
     place.advance(30)

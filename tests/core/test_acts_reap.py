@@ -33,9 +33,8 @@ def test_a_stale_claim_is_requeued_with_one_more_attempt_and_an_event(
     assert place.records() == []
     event = place.board.log.of("x")[-1]
     assert (event.verb, event.by, event.dst) == ("reap", "ann@desk", task.name)
-    assert (
-        event.reason == f"by an operator: no heartbeat for {TTL + 30} s, ttl {TTL} s; web-3 is off"
-    )
+    found = f"no heartbeat for {TTL + 30} s, ttl {TTL} s, host {place.board.host.name}"
+    assert event.reason == f"by an operator: {found}; web-3 is off"
 
 
 def test_an_untrusted_clock_requeues_nothing_until_it_was_watched(
@@ -76,7 +75,7 @@ def test_a_plain_claim_is_reaped_by_its_act_name(place: Place) -> None:
     assert (event.verb, event.by, event.reason) == (
         "reap",
         "ann",
-        "by an operator: no heartbeat for 700 s, ttl 600 s; why",
+        "by an operator: no heartbeat for 700 s, ttl 600 s, host web-3; why",
     )
 
 

@@ -89,6 +89,11 @@ def test_each_verb_has_its_sentence(happened: Event, sentence: str) -> None:
     assert sentence_of(happened) == sentence
 
 
+def test_the_last_note_of_a_claim_is_on_the_line_of_its_end() -> None:
+    end = event("done", "a", f"{C1}.claimed", f"done/{C1}", "web-3")._replace(note="frame 812")
+    assert sentence_of(end) == "✓ done by web-3: (last note: frame 812)"
+
+
 def test_the_end_of_a_claim_shows_how_long_it_lasted_if_its_start_is_known() -> None:
     begin = event("claim", "a", "a.available", f"{C1}.claimed", "web-3", ago=50)
     end = event("done", "a", f"{C1}.claimed", f"done/{C1}", "web-3", ago=8)
@@ -116,6 +121,12 @@ def test_no_hostile_text_gets_into_a_sentence(text: str) -> None:
          ["state=available", "owner=web-3", "kind=lock"]),
         (event("reap", "a", f"{C2}.claimed", f"failed/{C2}", "j@h1"),
          ["owner=web-3", "state=failed", "attempts=2", "host=h1"], ["owner=j@h1"]),
+        (event("reap", "a", f"{C2}.claimed", f"failed/{C2}", "j@h1",
+               "no heartbeat for 99 s, ttl 9 s, host gpu-7"),
+         ["host=gpu-7", "reason~gpu-7", "reason~heartbeat", "metadata="], ["host=h1"]),
+        (event("fail", "a", f"{C2}.claimed", f"failed/{C2}", "web-3", "exit 1: no disk")
+         ._replace(note="frame 812 of 1200"),
+         ["reason~disk", "note~812", "metadata="], ["note~disk", "reason~frame"]),
         (event("requeue", "a", f"failed/{C2}", "a.f4.available", "ada@h1"),
          ["owner=web-3", "state=available", "attempts=0"], ["owner~ada"]),
         (event("add", "room/7", "", "room=2F7.f0p9.free", "ada@h1", ago=120),

@@ -148,7 +148,9 @@ def _found(store: BoardFiles, facts: Facts, now: Sample) -> str:
         return "the process that took it over has died"
     if not facts.expired(now) and dead(store, facts):
         return "its process has exited"
-    return f"no heartbeat for {facts.age(now):.0f} s, ttl {facts.ttl:g} s"
+    from dibs.model.reasons import expired  # a claim that reaps nothing does not need it
+
+    return expired(facts.age(now), facts.ttl, facts.holder.host)
 
 
 def sweep(store: BoardFiles, entries: Iterable[str], live: set[str]) -> None:

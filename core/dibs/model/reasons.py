@@ -2,16 +2,46 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from dibs.model.events import Event
     from dibs.model.undoing import Backwards
 
 FAILURES = ("fail", "reap", "park")
 """The verbs whose reasons say why a task is not done."""
 ATTEMPTS_ENDED = (*FAILURES, "done")
 """The verbs after which the reason of an earlier attempt no longer applies."""
+
+
+_find_lost = re.compile(
+    r"^(?:by an operator: )?no heartbeat for (\d{1,12}) s, ttl [0-9.e+]{1,20} s, "
+    r"host ([^\s;]{1,255})"
+).search
+
+
+class LostHost(NamedTuple):
+    """The host of a reaped claim whose lease had expired."""
+
+    host: str
+    beat: float
+    """When the claim was beaten last, in seconds of the board's clock."""
+
+
+def expired(age: float, ttl: float, host: str = "") -> str:
+    """Why an expired claim is reaped; a host that `lost_host` could not read is left out."""
+    text = f"no heartbeat for {age:.0f} s, ttl {ttl:g} s"
+    named = f"{text}, host {host}"
+    found = _find_lost(named)
+    return named if found is not None and found[2] == host else text
+
+
+def lost_host(event: Event) -> LostHost | None:
+    """The host that a reap names; None if its claim had not expired or has no host."""
+    found = _find_lost(event.reason) if event.verb == "reap" else None
+    return LostHost(found[2], event.at - int(found[1])) if found is not None else None
 
 
 def last_reasons(log: Backwards, idents: Iterable[str]) -> dict[str, str]:

@@ -100,7 +100,9 @@ def _cause(found: Holder, now: Sample) -> str:
     """Why the claim is reaped, for the log."""
     if not found.expired(now):
         return "its process has exited"
-    return f"no heartbeat for {found.age(now):.0f} s, ttl {found.ttl:g} s"
+    from dibs.model.reasons import expired  # a claim that reaps nothing does not need it
+
+    return expired(found.age(now), found.ttl, found.host)
 
 
 def _make_due(session: Session, now: Sample) -> tuple[tuple[Task, ...], float | None]:

@@ -21,6 +21,7 @@ from dibs.model.events import (
 )
 from dibs.model.filters import Test
 from dibs.model.names import read_any
+from dibs.model.reasons import lost_host
 from dibs_tui.model.metadata_text import metadata_text
 from dibs_tui.model.task_line import GLYPHS
 from dibs_tui.text.ages import clock, short
@@ -50,32 +51,38 @@ class EventText(NamedTuple):
 def event_text(event: Event, began: float = 0.0) -> EventText:
     """The text of an event; `began` is when the claim that it ends was made, or 0 if unknown."""
     sentence = _VERBS.get(event.verb, _unknown)
-    return sentence(event, read_any(event.src), read_any(event.dst), began)
+    found = sentence(event, read_any(event.src), read_any(event.dst), began)
+    if not event.note:
+        return found
+    return found._replace(reason=f"{found.reason} (last note: {_text(event.note)})".lstrip())
 
 
 def entry_of(event: Event, now: float) -> Entry:
     """An event as the filter terms read it: its task just after the event.
 
-    The owner is who held the task, or else who acted; the age is the event's; the metadata is the
-    reason.
+    The owner is who held the task, or else who acted; the host is that of a reaped claim, or else
+    of who acted. The age is the event's, and the log has the metadata of a claim as its reason.
     """
     src = read_any(event.src)
     dst = src if event.verb in NOTHING_MOVED else read_any(event.dst)
     task = dst or src
     holder = src.owner if src else dst.owner if dst else ""
     person, host = (event.by, "") if event.verb in _HOLDERS else _person(event.by)
+    lost = lost_host(event)
     return Entry(
         event.id,
         task.kind if task else "task",
         dst.state if dst else "gone",
         event.dst or event.src,
         person if event.verb in _HOLDERS else holder or person,
-        host,
+        lost.host if lost is not None else host,
         task.fence if task else 0,
         task.attempts if task else 0,
         task.priority if task else 5,
         max(0.0, now - event.at),
-        metadata=event.reason,
+        metadata=event.reason if event.verb in _TAKEN else "",
+        note=event.note,
+        reason=event.reason,
     )
 
 
