@@ -26,7 +26,7 @@ from tests.tui.troubled import three_tasks
 
 def mode(health: Health) -> str:
     """How the title says that the board is seen."""
-    return mode_of(health, time.monotonic())[0]
+    return mode_of(health, time.monotonic(), is_read=True)[0]
 
 
 @pytest.mark.parametrize(("age", "live"), [(0.0, True), (1.0, True), (30.0, False)])
@@ -39,6 +39,12 @@ def test_live_is_shown_only_while_looks_succeed(age: float, live: bool) -> None:
 def test_live_is_not_shown_while_the_disk_does_not_answer() -> None:
     now = time.monotonic()
     assert mode(Health(fresh=now - 4.5, busy=now - 4, live=True)) == "… waiting 4s"
+
+
+def test_polling_is_not_shown_before_the_board_was_read_once() -> None:
+    health = Health(fresh=time.monotonic())
+    assert mode_of(health, time.monotonic(), is_read=False)[0] == "… reading"
+    assert mode_of(health, time.monotonic(), is_read=True)[0].startswith("↻")
 
 
 def test_a_disk_in_trouble_shows_only_its_trouble() -> None:

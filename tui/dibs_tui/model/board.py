@@ -156,6 +156,8 @@ class BoardModel:
         """Whether the watch has reported every task of the board."""
         self._boottime = boottime or _boottime
         self._opened = False
+        self._begun = False
+        """Whether the watch has reported every task that is not over."""
         self.exact = True
         self._listings: list[Listing] = []
         self._changed: dict[str, None] = {}
@@ -193,8 +195,15 @@ class BoardModel:
         """The state that operators see: the name's word, or `stale`."""
         return "stale" if task.name in self.stale else task.state
 
+    def knows(self, *states: str) -> bool:
+        """Whether every task in these states was reported; without states, in any.
+
+        A watch reports tasks that are over, and free locks, after all others.
+        """
+        return self._opened or (self._begun and bool(states) and _LAST.isdisjoint(states))
+
     def count(self, state: str) -> int:
-        """The number of tasks and locks in a state."""
+        """The number of tasks and locks in a state, as far as the model `knows` them."""
         if state == "stale":
             return len(self.stale)
         if state == "held":
@@ -560,7 +569,8 @@ class BoardModel:
         found = [n for n, verdict in delta.stale.items() if self._set_verdict(n, verdict)]
         if found and self._opened:
             self._became_stale(found)
-        self._opened = self._opened or delta.complete
+        self._opened = self._opened or (delta.complete and not delta.more)
+        self._begun = self._begun or bool(delta.added and not delta.more)
         self.counts.update(map(_state, delta.added))
         self.counts.subtract(map(_state, delta.removed))
         self._update_all_lists(delta, aged, mark=was_complete)
@@ -797,6 +807,8 @@ _LIVE = ("claimed", "held")
 _HOLDABLE = (*_LIVE, "asked")
 """The states in which a row can have an owner although the name has none."""
 _ENDED = ("done", "failed")
+_LAST = frozenset((*_ENDED, "free"))
+"""The states that a watch reports last."""
 _FOLDABLE = frozenset(("stale", "failed"))
 _STARTS = ("claim", "resume")
 _state = attrgetter("state")

@@ -37,6 +37,8 @@ def hour_key(model: BoardModel, buckets: int) -> tuple[object, ...]:
 
 def hour(model: BoardModel, buckets: int) -> Hour:
     """The last hour."""
+    if not model.knows():
+        return Hour((None,) * buckets, (0,) * buckets, (0,) * buckets)
     rates, now = model.rates, model.now.fs / 1e9
     waiting = sum(map(model.count, WAITING))
     done, failed = (

@@ -10,7 +10,7 @@ from dibs import Finding, Verdict
 from dibs.model.waiters import BROKEN, IDLE, PAUSED
 from dibs_tui.model.problem_lines import ProblemLine, lines_of, members
 from dibs_tui.model.problems import WORKERS, problems
-from dibs_tui.text.ages import clock, counted, many, rate, short
+from dibs_tui.text.ages import UNREAD, clock, counted, many, rate, short
 from dibs_tui.text.safe import clean
 
 if TYPE_CHECKING:
@@ -68,6 +68,8 @@ def wall_lines(
 
 def under(model: BoardModel, lines: Sequence[WallLine], state: str) -> str:
     """The line under the count of a state."""
+    if not model.knows(*COUNTED):
+        return f"reading {UNREAD}" if not model.knows(state) else ""
     return _UNDER[state](model, lines)
 
 

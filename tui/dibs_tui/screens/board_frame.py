@@ -220,7 +220,7 @@ class BoardFrame:
         model, dashboard = self._model, self._dashboard
         now = time.monotonic()
         age = max(0.0, now - health.fresh) if health.fresh else None
-        mode, ink = mode_of(health, now)
+        mode, ink = mode_of(health, now, is_read=model.knows())
         at = model.now.fs
         return Title(
             clean(self._source.label),
@@ -244,7 +244,7 @@ class BoardFrame:
             yield "READ-ONLY"
         if dashboard.janitor.on:
             yield "REAPING"
-        if health.fresh and not health.live and not health.trouble:
+        if model.knows() and not health.live and not health.trouble:
             yield "POLLING"
         if self._body.paused:
             yield "FROZEN"
@@ -252,8 +252,8 @@ class BoardFrame:
             yield "MUTED"
 
 
-def mode_of(health: Health, now: float) -> tuple[str, str]:
-    """How the board is seen, with its ink."""
+def mode_of(health: Health, now: float, *, is_read: bool) -> tuple[str, str]:
+    """How the board is seen, with its ink; `is_read`: whether it was ever read in full."""
     if health.trouble:
         return f"✗ {health.trouble}", "alarm"
     owed = health.lag(now)
@@ -261,7 +261,7 @@ def mode_of(health: Health, now: float) -> tuple[str, str]:
         return f"… waiting {short(owed)}", "alarm"
     if health.live:
         return "● live", "ok-text"
-    if not health.fresh:
+    if not is_read:
         return "… reading", "muted"
     return f"↻ {health.every:g}s", "late"
 

@@ -19,7 +19,7 @@ from dibs_tui.model.frame.graph_band import drain_text
 from dibs_tui.model.hour import WAITING, Hour, hour, hour_key
 from dibs_tui.model.wall import COUNTED, WallLine, under, wall_lines
 from dibs_tui.screens.dashboard import Dashboard
-from dibs_tui.text.ages import clock, rate, short
+from dibs_tui.text.ages import UNREAD, clock, rate, short
 from dibs_tui.text.safe import clean
 from dibs_tui.widgets.canvas import Canvas
 from dibs_tui.widgets.inks import inks_of
@@ -116,16 +116,16 @@ class WallScreen(Screen[None]):
             mode_ink=mode_ink,
             clock=f"{model.age_prefix}{clock(now)}" if now else "--:--:--",
             ground="alarm" if alarmed else "pause" if model.pauses else "bar",
-            counts={state: model.count(state) for state in COUNTED},
+            counts={s: model.count(s) if model.knows(s) else None for s in COUNTED},
             known=known and not why,
-            under={state: under(model, lines, state) if known else "" for state in COUNTED},
+            under={s: under(model, lines, s) if known else "" for s in COUNTED},
             lines=lines,
             ages=[line.age(model) for line in lines],
             clear=self._clear_words(),
-            backlog=f"{sum(model.count(state) for state in WAITING):,}",
+            backlog=f"{model.backlog():,}" if model.knows(*WAITING) else UNREAD,
             goes_on=drain_text(model),
-            done=f"{least}{rate(rates.per_minute('dones', now))}",
-            failed=f"{least}{rate(rates.per_minute('fails', now))}",
+            done=f"{least}{rate(rates.per_minute('dones', now))}" if model.knows() else UNREAD,
+            failed=f"{least}{rate(rates.per_minute('fails', now))}" if model.knows() else UNREAD,
             hour=self._known_hour(buckets(columns)),
             left="read-only",
             right="   ".join(self._keys()),
@@ -162,7 +162,7 @@ class WallScreen(Screen[None]):
         return self._hour
 
     def _clear_words(self) -> str:
-        if not self._model.complete or self._check.trouble:
+        if not self._model.knows() or self._check.trouble:
             return ""
         longest = short(self._dashboard.config.waiting_too_long)
         return f"no stale claim, no question, nothing late or waiting longer than {longest}"
@@ -177,7 +177,7 @@ class WallScreen(Screen[None]):
             return f"… waiting {short(owed)}", "alarm"
         if health.live:
             return "● live", "ok-text"
-        return ("↻ polling", "late") if health.fresh else ("… reading", "muted")
+        return ("↻ polling", "late") if self._model.knows() else ("… reading", "muted")
 
     def _keys(self) -> list[str]:
         """The keys that work here."""

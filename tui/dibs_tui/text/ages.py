@@ -7,6 +7,8 @@ import time
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 _LONGEST = 9999 * DAY
+UNREAD = "…"
+"""What stands in place of a number that is still being read."""
 
 
 def short(seconds: float | None) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dibs import Event, Task
 from dibs_tui.model.board import BoardModel
 from dibs_tui.model.event_text import FilteredFeed, event_text
-from dibs_tui.text.ages import clock, many
+from dibs_tui.text.ages import UNREAD, clock, many
 from dibs_tui.text.safe import clean, fit
 from dibs_tui.widgets.listing import ListView
 from dibs_tui.widgets.messages import InspectRequested
@@ -61,7 +61,7 @@ class Feed(ListView[Event]):
         shown, total = len(self._filtered.events), len(self.model.feed)
         if self.test:
             return f"{many(shown)} of {many(total)} match"
-        return many(shown) if shown else "none"
+        return many(shown) if shown else "none" if self.model.knows() else UNREAD
 
     def heads(self, width: int) -> Sequence[Head]:
         """The order of the events."""
@@ -70,6 +70,8 @@ class Feed(ListView[Event]):
 
     def nothing(self) -> str:
         """Why there are no events."""
+        if not self.model.knows():
+            return f"reading the log {UNREAD}"
         return "no events in the last half hour\n(plain shell commands leave none)"
 
     @property

@@ -10,7 +10,7 @@ from dibs import Task
 from dibs.model.waiters import BROKEN, PAUSED
 from dibs_tui.model.board import BoardModel
 from dibs_tui.model.owners import OwnerGroup, groups, held, matching, owner_groups, spread, terms
-from dibs_tui.text.ages import counted, few, many, short
+from dibs_tui.text.ages import UNREAD, counted, few, many, short
 from dibs_tui.text.safe import clean, fit
 from dibs_tui.widgets.listing import ListView
 from dibs_tui.widgets.messages import FilterRequested
@@ -159,6 +159,8 @@ class Owners(ListView[OwnerGroupLine]):
     def count_text(self) -> str:
         """The number of owners."""
         owners, _ = self._counts
+        if not owners and not self.model.knows("claimed"):
+            return UNREAD
         return many(owners) + (" match" if self.test else "") if owners else "none"
 
     def extra(self) -> str:
@@ -170,6 +172,8 @@ class Owners(ListView[OwnerGroupLine]):
 
     def nothing(self) -> str:
         """There are no claims."""
+        if not self.model.knows("claimed"):
+            return f"reading {UNREAD}"
         return "no claims, and no worker waits"
 
     def enter(self) -> None:

@@ -22,7 +22,7 @@ from dibs_tui.model.problem_lines import ProblemLine, lines_of, members
 from dibs_tui.model.problems import HOOKS, WAITING, WORD, WORKERS, Group, Problem, count, problems
 from dibs_tui.model.task_line import GLYPHS
 from dibs_tui.settings.config import Config
-from dibs_tui.text.ages import many, short
+from dibs_tui.text.ages import UNREAD, many, short
 from dibs_tui.text.glyphs import MARKS
 from dibs_tui.text.safe import clean, fit
 from dibs_tui.text.safe import width as text_width
@@ -324,13 +324,15 @@ class Problems(ListView[ProblemLine | MembersHead | Member]):
     def count_text(self) -> str:
         """The number of lines, for the band."""
         found = count(self._groups)
+        if not self.model.knows():
+            return f"{many(found)} {UNREAD}" if found else UNREAD
         return f"{many(found)} match" if self.test else many(found) if found else "none"
 
     def nothing(self) -> str:
         """What was checked, if all is well."""
         config = self._config
-        if not self.model.complete:
-            return "still reading the board"
+        if not self.model.knows():
+            return f"reading the board {UNREAD}"
         head, files = "✓ all clear", "\nno duplicate, incomplete or unknown files"
         if self.check.trouble:
             why = clean(self.check.trouble, 200)

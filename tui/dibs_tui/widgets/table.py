@@ -24,7 +24,7 @@ from dibs_tui.model.folds import Fold, is_head
 from dibs_tui.model.panels import NUMBERS, PANELS
 from dibs_tui.model.sorted_tasks import SortedTasks
 from dibs_tui.model.task_line import TaskLine
-from dibs_tui.text.ages import counted, many, step
+from dibs_tui.text.ages import UNREAD, counted, many, step
 from dibs_tui.text.natural import natural
 from dibs_tui.text.safe import fit, width
 from dibs_tui.widgets.inks import inks_of
@@ -668,6 +668,7 @@ class TaskTable(Window, inherit_bindings=False):
         if self.length or self.in_grid or y != HEADER + min(2, self._height // 2):
             return []
         text = "Esc clears the filter" if self.test else self._spec.empty
+        text = text if self._is_read else f"reading {UNREAD}"
         text = fit(text, min(width(text), self.size.width))
         return [(" " * ((self.size.width - width(text)) // 2), "muted"), (text, "muted")]
 
@@ -690,10 +691,17 @@ class TaskTable(Window, inherit_bindings=False):
     def _count_text(self, count: int) -> str:
         if self.test:
             total = sum(self._model.count(state) for state in self._spec.states)
-            return f"{many(count)} of {many(total)} match"
+            return f"{many(count)} of {many(total)} match" if self._is_read else UNREAD
         if self.panel in _BESIDE:  # the others are counted beside them
             count = self._model.count(self.panel)
+        if not self._is_read:
+            return f"{many(count)} {UNREAD}" if count else UNREAD
         return many(count) if count else "none"
+
+    @property
+    def _is_read(self) -> bool:
+        """Whether every task that may be listed was reported."""
+        return self._model.knows(*self._spec.states)
 
     def _extra(self) -> str:
         """What else the band says, if there is room."""

@@ -15,6 +15,7 @@ from dibs_tui.model.frame.braille import graph, top_of
 from dibs_tui.model.hour import Hour
 from dibs_tui.model.wall import COUNTED, WallLine, peak
 from dibs_tui.settings.themes import STATE_INKS
+from dibs_tui.text.ages import UNREAD
 from dibs_tui.text.glyphs import BRAILLE, glyph
 from dibs_tui.text.safe import fit, width
 from dibs_tui.widgets.big_numbers import big, largest, number
@@ -52,7 +53,8 @@ class WallPicture(NamedTuple):
     clock: str
     ground: str
     """The ground of the frame: `alarm`, `pause` or `bar`."""
-    counts: dict[str, int]
+    counts: dict[str, int | None]
+    """None for a count that is still being read."""
     known: bool
     """Whether the counts are those of now; else they are shown faint."""
     under: dict[str, str]
@@ -181,7 +183,7 @@ def _counts(
     picture: WallPicture, inks: Inks, columns: int, rows: int, *, in_ascii: bool
 ) -> Iterator[Sequence[Piece]]:
     pitch = (columns - 2 * _LEFT) // len(COUNTED)
-    texts = {state: number(count) for state, count in picture.counts.items()}
+    texts = {s: UNREAD if n is None else number(n) for s, n in picture.counts.items()}
     most = max(rows / 6, _WHOLE) if in_ascii and rows >= _ENOUGH else rows / 6
     size = largest(texts.values(), pitch - 2, most, halves=not in_ascii)
     digits = {s: big(t, size) if size is not None else (t,) for s, t in texts.items()}
@@ -271,6 +273,8 @@ def _graphs(picture: WallPicture, inks: Inks, columns: int, rows: int) -> Iterat
     most = max((count or 0 for count in hour.backlog), default=0)
     peaks = f"{most:,.0f}", peak(max(hour.both, default=0))
     high, fast = (f"peak {words}   last hour" for words in peaks)
+    if all(count is None for count in hour.backlog):  # the log is not read yet
+        high = fast = ""
     titles = [
         _title(backlog, high, _LEFT, cells, inks),
         _title(flow, fast, _LEFT + cells + _GAP, cells, inks),

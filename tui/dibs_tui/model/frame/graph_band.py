@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isfinite, isinf
+from math import inf, isfinite, isinf
 from typing import TYPE_CHECKING, NamedTuple
 
 from dibs.model.rates import drain_time
@@ -10,7 +10,7 @@ from dibs_tui.model.frame.braille import Value, graph, top_of
 from dibs_tui.model.frame.history import bucket_of, flow, growth, levels
 from dibs_tui.model.frame.pieces import Piece, Pieces, RowPlan
 from dibs_tui.model.task_line import GLYPHS
-from dibs_tui.text.ages import many, rate, short
+from dibs_tui.text.ages import UNREAD, many, rate, short
 
 if TYPE_CHECKING:
     from dibs_tui.model.board import BoardModel
@@ -40,7 +40,8 @@ class GraphBand(NamedTuple):
     """What the graph band shows."""
 
     label: str
-    total: int
+    total: int | None
+    """The tasks in the states of the view; None while they are still being read."""
     change: int | None
     """By how much the count grew since the first bucket; None if that is not known."""
     state: tuple[str, str]
@@ -48,8 +49,8 @@ class GraphBand(NamedTuple):
     graphs: Graphs
     rates: tuple[str, ...]
     """The rate of each flow."""
-    asked: int
-    later: int
+    asked: int | None
+    later: int | None
     next_start: str
     idle: int
     workers: int
@@ -72,6 +73,9 @@ def graphs_of(model: BoardModel, view: str, cells: int) -> Graphs:
     """The graphs of a view on a terminal of this width."""
     buckets, now, rates = 2 * cells_of(cells), model.now.fs / 1e9, model.rates
     _, states = _LEVELS.get(view, _BACKLOG)
+    if not model.knows():
+        none = (None,) * buckets
+        return Graphs(none, (none,) * len(_FLOWS), 0)
     count = sum(map(model.count, states))
     return Graphs(
         tuple(levels(rates, states, count, now, buckets)),
@@ -84,18 +88,22 @@ def band_of(model: BoardModel, view: str, graphs: Graphs, workers: int) -> Graph
     """What the band of a view shows now; `workers` is the number of owners that work or wait."""
     now, rates = model.now.fs / 1e9, model.rates
     label, states = _LEVELS.get(view, _BACKLOG)
-    count = sum(map(model.count, states))
-    known = next((value for value in graphs.levels if value is not None), None)
+    is_read, log_is_read = model.knows(*states), model.knows()
+    known = log_is_read and rates.begins != inf
     prefix = "" if rates.complete else "≥"
+    facts = model.knows("asked", "later")
     return GraphBand(
         label,
-        count,
-        None if known is None else graphs.change,
+        sum(map(model.count, states)) if is_read else None,
+        graphs.change if known else None,
         ("", "muted") if label == "failed" else drain_text(model),
         graphs,
-        tuple(prefix + rate(rates.per_minute(kind, now)) for _, kind, _ in _FLOWS),
-        model.count("asked"),
-        model.count("later"),
+        tuple(
+            prefix + rate(rates.per_minute(kind, now)) if log_is_read else UNREAD
+            for _, kind, _ in _FLOWS
+        ),
+        model.count("asked") if facts else None,
+        model.count("later") if facts else None,
         _start(model.next_start()),
         sum(waiter.state == "idle" for waiter in model.waiters),
         workers,
@@ -108,6 +116,8 @@ def drain_text(model: BoardModel) -> tuple[str, str]:
     backlog = model.backlog()
     if model.pauses:
         return f"paused {short(max(0.0, now - min(pause.at for pause in model.pauses)))}", "pause"
+    if not model.knows():
+        return "", "muted"
     if not backlog:
         return "queue empty", "muted"
     left = drain_time(model.rates, now, backlog)
@@ -145,7 +155,7 @@ def _row(
     plan.left(_LABEL + 2, Piece(*filled))
     (name, _, ink), (speed, strip) = _FLOWS[n], shown
     plan.left(g + 19, Piece(name, "muted"))
-    plan.right(g + 33, Piece(speed, ink))
+    plan.right(g + 33, Piece(speed, "faint" if speed == UNREAD else ink))
     plan.left(g + 35, Piece(strip, ink))
     plan.left(2 * g + 38, *fact)
     return plan.row()
@@ -155,10 +165,14 @@ def _labels(band: GraphBand) -> tuple[Pieces, Pieces, Pieces]:
     change = "" if band.change is None else f"{_signed(band.change)} in 30 min"
     words, ink = band.state
     return (
-        (Piece(band.label, "muted"), Piece(many(band.total), "bright", bold=True)),
+        (Piece(band.label, "muted"), Piece(_many(band.total), "bright", bold=True)),
         (Piece(change.ljust(_LABEL), "muted"),),
         (Piece(words, ink, bold=ink in ("late", "pause")),),
     )
+
+
+def _many(count: int | None) -> str:
+    return UNREAD if count is None else many(count)
 
 
 def _signed(change: int) -> str:
@@ -174,13 +188,15 @@ def _facts(band: GraphBand) -> tuple[Pieces, Pieces, Pieces]:
     )
 
 
-def _fact(state: str, count: int, noun: str, more: str, ink: str, *, bold: bool = False) -> Pieces:
+def _fact(
+    state: str, count: int | None, noun: str, more: str, ink: str, *, bold: bool = False
+) -> Pieces:
     """A glyph, a count in five cells and its noun; grey while it is 0."""
     bold = bold and bool(count)
     shown = ink if count else "faint"
     return (
         Piece(GLYPHS[state], shown, bold=bold),
-        Piece(f"{many(count):>5}", shown, bold=bold),
+        Piece(f"{_many(count):>5}", shown, bold=bold),
         Piece(f" {noun}", shown if bold else "text" if count else "faint", bold=False),
         Piece(f"  {more}" if more else "", "faint"),
     )

@@ -28,7 +28,7 @@ def flow(rates: Rates, kind: str, now: float, buckets: int, span: int = SPAN) ->
     wide = max(1, SMOOTH // length)
     found = _summed(rates.seconds[kind], now, buckets, span, before=wide - 1)
     values: list[Value] = []
-    begins, sums = _begins(rates), [0, *accumulate(count for count, _ in found)]
+    begins, sums = _begins(rates, now), [0, *accumulate(count for count, _ in found)]
     for n in range(buckets):
         end = found[n + wide - 1][1]
         counted = max(1.0, wide * length - max(0.0, end - now))  # a bucket begins with 0 s
@@ -47,7 +47,7 @@ def levels(
     """How many tasks were in these states at the end of each bucket; `count` are there now."""
     found: list[Value] = []
     changes = [_summed(rates.moved[state], now, buckets, span) for state in states]
-    level, begins = count, _begins(rates)
+    level, begins = count, _begins(rates, now)
     for parts in zip(*(reversed(part) for part in changes), strict=True):
         end = parts[0][1]
         found.append(max(0, level) if end > begins else None)
@@ -66,8 +66,9 @@ def bucket_of(now: float, buckets: int, span: int = SPAN) -> int:
     return int(now) // (span // buckets)
 
 
-def _begins(rates: Rates) -> float:
-    return -inf if rates.begins is None or rates.begins == inf else rates.begins
+def _begins(rates: Rates, now: float) -> float:
+    """Since when the past is known; tasks on a board without any event were not logged."""
+    return -inf if rates.begins is None else min(rates.begins, now)
 
 
 def _summed(

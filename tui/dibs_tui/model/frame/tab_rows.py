@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from dibs_tui.model.frame.pieces import Piece, Pieces, cut, size
 from dibs_tui.model.layout import VIEWS
-from dibs_tui.text.ages import many
+from dibs_tui.text.ages import UNREAD, many
 
 ONE_ROW, NAMED, SHORT = 120, 60, 80
 """The columns from which the tabs take one row, have names at all, and have their full names."""
@@ -64,7 +64,7 @@ def _rounded_down(count: int) -> Iterator[str]:
 
 
 def tab_rows(active: str, counts: Mapping[str, int | None], cells: int) -> list[Pieces]:
-    """One row of tabs, or two; a count that is not known is left out."""
+    """One row of tabs, or two; a count that is None is still being read."""
     tabs = list(_tabs(active, counts, cells))
     rows = [tabs] if cells >= ONE_ROW else [tabs[:5], tabs[5:]]
     return [cut((piece for tab in row for piece in tab.pieces), cells) for row in rows]
@@ -88,7 +88,8 @@ def _tabs(active: str, counts: Mapping[str, int | None], cells: int) -> Iterator
             column = number % 5
             room = cells * (column + 1) // 5 - cells * column // 5
             wide = min(wide and _GRID, room - 3 - len(name) - bool(name))
-        yield Tab(view, _tab(view, name, active, counts.get(view), wide, room), room)
+        shown = _count_piece(view, counts[view], wide) if view in counts and wide > 0 else None
+        yield Tab(view, _tab(view, name, active, shown, room), room)
 
 
 def _name(view: str, active: str, cells: int) -> str:
@@ -101,7 +102,14 @@ def _name(view: str, active: str, cells: int) -> str:
     return ""
 
 
-def _tab(view: str, name: str, active: str, count: int | None, wide: int, room: int) -> Pieces:
+def _count_piece(view: str, count: int | None, cells: int) -> Piece:
+    if count is None:
+        return Piece(UNREAD, "faint")
+    ink = INKS[view] if count else "faint"
+    return Piece(count_in(count, cells), ink, bold=bool(count) and view in _BOLD)
+
+
+def _tab(view: str, name: str, active: str, count: Piece | None, room: int) -> Pieces:
     is_active = view == active
     ground, action = "sel" if is_active else "", f"panel-{view}"
     key = Piece(
@@ -115,10 +123,8 @@ def _tab(view: str, name: str, active: str, count: int | None, wide: int, room: 
     if name:
         ink = "bright" if is_active else "muted"
         found.append(Piece(f"{name} ", ink, bold=is_active, ground=ground, action=action))
-    if count is not None and wide > 0:
-        ink = INKS[view] if count else "faint"
-        bold = bool(count) and view in _BOLD
-        found.append(Piece(count_in(count, wide), ink, bold=bold, ground=ground, action=action))
+    if count is not None:
+        found.append(count._replace(ground=ground, action=action))
     found = list(cut(found, room))
     found.append(Piece(" " * (room - size(found)), "muted", ground=ground, action=action))
     return tuple(found)

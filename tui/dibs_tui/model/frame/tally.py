@@ -18,6 +18,13 @@ _OFTEN = 1.0
 """Seconds between two such counts at least."""
 
 
+_STATES = {
+    **{state: (state,) for state in ("available", "claimed", "stale", "failed", "done")},
+    "locks": ("held", "free"),
+}
+"""The states that a view counts."""
+
+
 class Tally:
     """How much each view lists."""
 
@@ -31,23 +38,27 @@ class Tally:
         self.workers = 0
         """How many of them have a claim that is not stale, or wait for one."""
         self.problems = 0
+        self._counted = False
+        """Whether the problems of all tasks were counted."""
 
     def counts(self, *, known: bool) -> dict[str, int | None]:
-        """The counts now by view; None for each while the board is not `known`."""
+        """The counts now by view, none while the board is not `known`; None is still being read."""
+        if not known:
+            return {}
         self._recount()
-        count_, ours = self._model.count, (self.problems, self.owners)
-        found = {state: count_(state) for state in ("available", "claimed", "stale", "failed")}
-        found["done"] = count_("done")
-        found["locks"] = count_("held") + count_("free")
-        found["problems"], found["owners"] = ours
-        return {view: found[view] if known else None for view in found}
+        model, found = self._model, dict[str, int | None]()
+        for view, states in _STATES.items():
+            found[view] = sum(map(model.count, states)) if model.knows(*states) else None
+        found["problems"] = self.problems if self._counted else None
+        found["owners"] = self.owners if model.knows("claimed") else None
+        return found
 
     def _recount(self) -> None:
         """Count what takes a walk over all claims, if it is time."""
-        start = time.monotonic()
-        if start < self._due:
+        start, model = time.monotonic(), self._model
+        if start < self._due and self._counted == model.knows():
             return
-        model = self._model
+        self._counted = model.knows()
         waiting = {waiter.owner for waiter in model.waiters}
         holders = {name: holder for name, holder in model.holders.items() if is_work(holder.task)}
         held = {holder.owner for holder in holders.values()}
