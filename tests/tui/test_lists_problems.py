@@ -17,6 +17,7 @@ from dibs.model.delta import Delta
 from dibs.model.health import Health
 from dibs.model.usual import ENOUGH
 from dibs_tui.app import DibsApp
+from dibs_tui.model.board import BoardModel
 from dibs_tui.widgets.messages import FilterRequested, InspectRequested
 from dibs_tui.widgets.problems import FileCheck, Problems
 from dibs_tui.widgets.usual_check import UsualCheck
@@ -130,8 +131,8 @@ def test_nothing_is_called_well_before_the_full_board_was_read() -> None:
     async def steps(app: ListApp, pilot: Pilot[None]) -> None:
         assert any("reading the board …" in line for line in app.lines)
 
-    model = still()
-    model.apply(Delta(complete=False))
+    model = BoardModel(lambda: NOW.boot)
+    model.apply(Delta(now=NOW, complete=False))
     show_list(Problems(model, CONFIG, Unread()), steps)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -53,7 +53,7 @@ class WallPicture(NamedTuple):
     clock: str
     ground: str
     """The ground of the frame: `alarm`, `pause` or `bar`."""
-    counts: dict[str, int | None]
+    counts: Mapping[str, int | None]
     """None for a count that is still being read."""
     known: bool
     """Whether the counts are those of now; else they are shown faint."""
