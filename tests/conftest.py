@@ -1,3 +1,4 @@
+import gc
 import os
 import signal
 from collections.abc import Generator
@@ -8,6 +9,7 @@ from hypothesis import HealthCheck, settings
 
 from dibs.model.sessions import VARIABLES
 from tests.filesystems import machine
+from tests.homes import USERS_HOME, files_that_name, live_in_an_empty_home
 
 PYTHONS_OWN = {signal.SIGPIPE, signal.SIGXFSZ}
 """The signals that Python ignores itself and restores for each program that it starts."""
@@ -52,6 +54,7 @@ def belong_to_no_session() -> None:
 use_one_profile()
 listen_to_every_signal()
 belong_to_no_session()
+live_in_an_empty_home()
 
 
 @pytest.fixture
@@ -69,6 +72,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if there and not machine.why_not():
         config.hook.pytest_deselected(items=there)
         items[:] = [item for item in items if item not in there]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None]:
+    """Collect the garbage of a module, also what the dashboard has frozen.
+
+    A frozen object is never collected, so each dashboard would stay, with all its tables.
+    """
+    yield
+    last = nextitem is None or nextitem.path != item.path
+    if last and gc.get_freeze_count():
+        gc.unfreeze()
+        gc.collect()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail if a board of this session is remembered in the home of the user."""
+    base = getattr(session.config, "_tmp_path_factory").getbasetemp()  # noqa: B009
+    for path in files_that_name(base, os.environ[USERS_HOME]):
+        print(f"\n{path} names a board of this session: a test has written there")
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # outermost, to print below the summary of pytest

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import signal
 import subprocess
 import sys
@@ -12,6 +14,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from tests.homes import files_that_name
 
 ROOT = Path(__file__).parents[1]
 STARTED = """\
@@ -61,3 +65,66 @@ def test_a_signal_that_the_suite_ignores_reaches_the_programs_that_it_starts(
         text=True,
     )
     assert (done.stdout, done.stderr) == ("\n", "")
+
+
+HOMES = """\
+import os, subprocess, sys
+import tests.conftest
+import dibs
+from dibs.cli import main
+assert os.environ["HOME"] != sys.argv[1]
+main(["-d", sys.argv[2], "init"])
+subprocess.run([sys.executable, "-m", "dibs", "-d", sys.argv[3], "init"], check=True)
+print(sorted(os.path.basename(p) for p in dibs.files.lost_mounts._load(os.environ)))
+"""
+"""Makes a board in the process, as a test does, and another by a program."""
+
+
+@pytest.mark.parametrize("variable", ["", "XDG_STATE_HOME"])
+def test_boards_of_tests_are_not_remembered_in_the_home_of_the_user(
+    tmp_path: Path, variable: str
+) -> None:
+    home, state = tmp_path / "home", tmp_path / "state"
+    for path in (home, state, tmp_path / "board", tmp_path / "other"):
+        path.mkdir()
+    env = {**os.environ, "HOME": str(home), "PYTHONPATH": f"{ROOT / 'core'}:{ROOT / 'tui'}"}
+    env.pop("PYTEST_XDIST_WORKER", None)
+    if variable:
+        env[variable] = str(state)
+    paths = [str(home), str(tmp_path / "board"), str(tmp_path / "other")]
+    argv = [sys.executable, "-c", HOMES, *paths]
+    done = subprocess.run(argv, cwd=ROOT, env=env, capture_output=True, text=True)
+    assert (done.stdout.splitlines()[-1:], done.stderr) == (["['board', 'other']"], "")
+    assert [*home.rglob("*"), *state.rglob("*")] == []
+
+
+def test_a_file_that_names_a_board_of_a_test_is_found(tmp_path: Path) -> None:
+    known = tmp_path / "home/.local/state/dibs/boards.json"
+    known.parent.mkdir(parents=True)
+    known.write_text(json.dumps({"/srv/jobs": ["/", "ext4"]}))
+    assert files_that_name(tmp_path / "session", str(tmp_path / "home")) == []
+    known.write_text(json.dumps({f"{tmp_path}/session/test_x0/board": ["/", "ext4"]}))
+    assert files_that_name(tmp_path / "session", str(tmp_path / "home")) == [str(known)]
+
+
+FREEZES = """\
+import gc, weakref
+class Dashboard: ...
+kept = []
+def test_one():
+    dashboard = Dashboard()
+    dashboard.itself = dashboard
+    kept.append(weakref.ref(dashboard))
+    gc.freeze()
+"""
+COLLECTED = "from test_freezes import kept\ndef test_two():\n    assert kept[0]() is None\n"
+
+
+def test_what_a_module_has_frozen_is_collected_at_its_end(tmp_path: Path) -> None:
+    (tmp_path / "test_freezes.py").write_text(FREEZES)
+    (tmp_path / "test_later.py").write_text(COLLECTED)
+    argv = [sys.executable, "-m", "pytest", "-q", "-p", "tests.conftest", "-p", "no:xdist"]
+    argv += ["-p", "no:cacheprovider", "-c", "/dev/null", f"--rootdir={tmp_path}"]
+    env = {**os.environ, "PYTHONPATH": f"{ROOT / 'core'}:{ROOT / 'tui'}:{ROOT}:{tmp_path}"}
+    done = subprocess.run([*argv, str(tmp_path)], env=env, capture_output=True, text=True)
+    assert "2 passed" in done.stdout, done.stdout + done.stderr
