@@ -150,11 +150,11 @@ def rehearse(home: Path, plan: Plan) -> dict[str, object]:
 
 
 def dead_worker(board: FilesBoard) -> None:
-    """A worker of this host that is dead and whose lease has expired."""
+    """A worker of this host that is dead; no other host may requeue it, because its lease lasts."""
     board.add("dead-1", priority=9)
     with subprocess.Popen(["sleep", "60"]) as process:
         holder = board.host.process(process.pid)
-        claim = board.claim("dead-1", owner="web-1", ttl=1, process=holder)
+        claim = board.claim("dead-1", owner="web-1", ttl=600, process=holder)
         process.kill()
     assert claim is not None
     while board.entries_of([claim.task])[0].state != "stale":
