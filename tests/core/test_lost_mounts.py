@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -177,6 +179,42 @@ def test_an_invalid_record_of_earlier_visits_stops_no_one(
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
         lost_mounts.remember(f"/board-{n}")
     assert len(lost_mounts._load(dict(os.environ))) == 200
+
+
+def known() -> list[str]:
+    """The boards that are remembered, the oldest first."""
+    return list(lost_mounts._load(dict(os.environ)))
+
+
+def test_boards_that_were_removed_do_not_push_out_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    own = tmp_path / "own"
+    own.mkdir()
+    lost_mounts.remember(str(own))
+    away = json.loads((tmp_path / "state/dibs/boards.json").read_text())
+    away["/mnt/share/board"] = ["/mnt/share", "ext4 /dev/sdz9"]
+    (tmp_path / "state/dibs/boards.json").write_text(json.dumps(away))
+    for n in range(250):
+        lost_mounts.remember(str(tmp_path / f"removed-{n}"))
+    assert known()[:2] == [str(own), "/mnt/share/board"]
+    assert known()[2:] == [str(tmp_path / f"removed-{n}") for n in range(52, 250)]
+
+
+@pytest.mark.parametrize("name", ["boards.json.8430", "boards.json.8430.x", "boards.jsonc.8430"])
+@pytest.mark.parametrize("seconds", [10, 7200])
+def test_drafts_of_killed_writers_are_removed_after_an_hour(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, seconds: int
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    left = tmp_path / "state/dibs" / name
+    left.parent.mkdir(parents=True)
+    left.touch()
+    os.utime(left, (time.time() - seconds,) * 2)
+    lost_mounts.remember(str(tmp_path))
+    assert known() == [str(tmp_path)]
+    assert left.exists() == (seconds == 10 or name != "boards.json.8430")
 
 
 @pytest.mark.parametrize("kind", ["a FIFO", "a device", "a folder", "a link to a FIFO"])

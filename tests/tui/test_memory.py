@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -185,6 +186,15 @@ def test_leftovers_of_a_killed_process_are_removed(state: State, tmp_path: Path)
     assert state.load() == LEFT
     assert (tmp_path / "other").read_text() == "keep"
     assert os.listdir(state.file.parent) == ["view.json"]
+
+
+def test_a_draft_of_another_process_is_removed_once_it_is_old(state: State) -> None:
+    state.file.parent.mkdir(parents=True)
+    for name, age in (("view.json.1", 60), ("view.json.2", 7200)):
+        (state.file.parent / name).touch()
+        os.utime(state.file.parent / name, (time.time() - age,) * 2)
+    state.save(LEFT)
+    assert sorted(os.listdir(state.file.parent)) == ["view.json", "view.json.1"]
 
 
 def test_an_unwritable_folder_is_ignored_quietly(tmp_path: Path) -> None:

@@ -57,21 +57,16 @@ def gone(root: str, environ: Mapping[str, str] = os.environ) -> str:
 
 def remember(root: str, environ: Mapping[str, str] = os.environ) -> None:
     """Remember which mount a board is on; does nothing if the home cannot be written."""
+    from dibs.files import user_files
+
     table, _, now = _here(root)
     seen = _load(environ)
     if not table or seen.get(root) == _kept(now):
         return
     seen.pop(root, None)
     seen[root] = _kept(now)
-    path = _path(environ)
-    draft = f"{path}.{os.getpid()}"
     with suppress(OSError):
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with suppress(FileNotFoundError):
-            os.unlink(draft)  # left by a process with the same pid, or put there
-        with open(draft, "x") as file:  # never opens what exists, which may be a FIFO
-            file.write(json.dumps(dict(list(seen.items())[-_KEPT:])))
-        os.replace(draft, path)
+        user_files.replace(_path(environ), json.dumps(_newest(seen, table)).encode())
 
 
 Kept = tuple[str, str]
@@ -80,6 +75,25 @@ Kept = tuple[str, str]
 
 def _kept(mount: mounts.Mount) -> Kept:
     return mount.point, f"{mount.fstype} {mount.source}".strip()
+
+
+def _newest(seen: dict[str, Kept], table: Sequence[mounts.MountEntry]) -> dict[str, Kept]:
+    """The boards to remember; those whose folder was removed from a mount that is there go first.
+
+    Without that, a script that makes boards in temporary folders would push out all others.
+    """
+    if len(seen) <= _KEPT:
+        return seen
+    kept = [root for root in seen if not _removed(root, seen[root], table)]
+    gone = [root for root in seen if root not in kept]
+    left = {*[*gone, *kept][-_KEPT:]}
+    return {root: mount for root, mount in seen.items() if root in left}
+
+
+def _removed(root: str, before: Kept, table: Sequence[mounts.MountEntry]) -> bool:
+    """Whether a board's folder is gone while its mount is there; never touches a remote one."""
+    now = mounts.holding(mounts.settle(root, table), table)
+    return not now.network and _kept(now) == before and not os.path.lexists(root)
 
 
 def _here(root: str) -> tuple[list[mounts.MountEntry], str, mounts.Mount]:

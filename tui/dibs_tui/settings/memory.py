@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from dibs.files import user_files
 from dibs_tui.settings.config import folder, read_plain
 
 _NAME = "view.json"
@@ -92,15 +93,8 @@ def load(board: str, environ: Mapping[str, str] = os.environ) -> Remembered:
 
 def save(remembered: Remembered, board: str, environ: Mapping[str, str] = os.environ) -> None:
     """Save the view of a board, completely or not at all; errors are ignored."""
-    home = os.path.dirname(path(environ))
     with suppress(OSError, ValueError):
-        os.makedirs(home, mode=0o700, exist_ok=True)
-        fd = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            if os.fstat(fd).st_uid == os.geteuid():  # under sudo it may be another user's
-                _write(fd, _with(_fields(environ), remembered, board))
-        finally:
-            os.close(fd)
+        user_files.replace(path(environ), _with(_fields(environ), remembered, board))
 
 
 def _fields(environ: Mapping[str, str]) -> dict[str, Any]:
@@ -133,20 +127,6 @@ def _with(fields: dict[str, Any], remembered: Remembered, board: str) -> bytes:
         if len(data) <= _ROOM or not boards:
             return data
         del boards[next(iter(boards))]
-
-
-def _write(home: int, data: bytes) -> None:
-    new = f"{_NAME}.{os.getpid()}"
-    with suppress(FileNotFoundError):
-        os.unlink(new, dir_fd=home)  # left by a process with the same pid that was killed here
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    try:
-        with open(os.open(new, flags, 0o600, dir_fd=home), "wb") as file:
-            file.write(data)
-        os.replace(new, _NAME, src_dir_fd=home, dst_dir_fd=home)
-    except OSError:
-        os.unlink(new, dir_fd=home)
-        raise
 
 
 def _word(value: Any) -> str:
