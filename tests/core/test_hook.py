@@ -94,8 +94,8 @@ def beats(place: Place) -> list[float]:
     return [round(row.age or 0.0) for row in place.other().entries() if row.state == "claimed"]
 
 
-def claimed(place: Place, session: str = SESSION, ident: str = "a") -> dibs.Claim:
-    claim = place.board.claim(ident, ttl=60, metadata=f"session={session}")
+def claimed(place: Place, session: str = SESSION, ident: str = "a", ttl: float = 60) -> dibs.Claim:
+    claim = place.board.claim(ident, ttl=ttl, metadata=f"session={session}")
     assert claim is not None
     return claim
 
@@ -114,6 +114,43 @@ def test_a_tool_call_beats_once_in_a_third_of_the_ttl(
     place.advance(19)
     hooked("post-tool", name)
     assert beats(place) == [19]
+
+
+@pytest.mark.parametrize(("ttl", "soon"), [(60, 5), (300, 10)])
+def test_a_tool_starts_with_nearly_the_whole_lease(
+    place: Place, hooked: Callable[..., None], ttl: int, soon: int
+) -> None:
+    claimed(place, ttl=ttl)
+    for shell in ("make", "dibs wait b"):
+        place.advance(soon - 1)
+        hooked("pre-tool", "pre-tool-bash", tool_input={"command": shell})
+        assert beats(place) == [soon - 1]
+        place.advance(2)
+        hooked("pre-tool", "pre-tool-bash", tool_input={"command": shell})
+        assert beats(place) == [0]
+    place.advance(soon + 1)
+    hooked("pre-tool", "pre-tool-read")
+    assert beats(place) == [soon + 1]
+
+
+def test_a_claim_that_is_lost_as_its_heartbeat_is_sent_stops_the_tool(
+    place: Place,
+    hooked: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    claim = claimed(place)
+    place.advance(20)
+    beat = hooks._beat
+
+    def taken(*args: Any) -> None:
+        place.other().force_release(f"{claim.name}.claimed", "stuck")
+        beat(*args)
+
+    monkeypatch.setattr(hooks, "_beat", taken)
+    hooked("pre-tool", "pre-tool-write")
+    assert '"deny"' in (said := capsys.readouterr().out)
+    assert claim.name in said
 
 
 @pytest.mark.parametrize(

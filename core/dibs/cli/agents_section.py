@@ -14,8 +14,8 @@ available.
 
 - Before any side effect claim the task (`dibs claim --owner ME --ttl 300`, or `dibs claim ID`) or
   the lock that covers it (`dibs acquire NAME`). Keep the exact name that is printed, here CLAIM.
-- `dibs beat CLAIM` at least every third of the ttl, and before each side effect. Exit code 5: stop
-  that work at once.
+- `dibs beat CLAIM` at least every third of the ttl, and before each side effect; with `--ttl 20m`
+  before a step longer than the ttl. Exit code 5: stop that work at once.
 - Finish with `dibs done CLAIM`. Else `dibs fail CLAIM --reason WHY`, `dibs ask CLAIM QUESTION` or
   `dibs release CLAIM`.
 - Add work for others under an id that follows from the work, such as `github-issue-1842`: it is

@@ -24,6 +24,7 @@ from dibs.model.sessions import KEY, OURS, is_session
 
 if TYPE_CHECKING:
     from dibs.board import Board
+    from dibs.cli.mine import Loss
     from dibs.cli.say import Voice
     from dibs.model.entries import Entry
 
@@ -39,6 +40,9 @@ HARMLESS = frozenset(
     )
 )
 """Tools of Claude Code without side effects of their own: a lost claim does not stop them."""
+SOON = 10.0
+"""Before a tool runs, claims are renewed whose last heartbeat is so many seconds ago: nothing beats
+while it runs."""
 _match_dibs = re.compile(
     r"\s*dibs(?: -d (?:[^\s;&|<>`$()]|\$\w)+| --json)* "
     r"(?:verify|prime|ls|show|logs?|status|stats|pauses|where|"
@@ -166,26 +170,44 @@ def session_start(board: Board, call: HookInput) -> None:
 
 
 def pre_tool(board: Board, call: HookInput) -> None:
-    """Refuse a side effect after a lost claim, until the agent has asked about that claim."""
-    if call.tool in HARMLESS or _match_dibs(call.command):
+    """Renew the session's claims, and refuse a side effect after a lost one until the agent asks.
+
+    The tool then starts with at least eleven twelfths of each lease.
+    """
+    if call.tool in HARMLESS:
         return
     from dibs.cli import mine
 
-    for loss in _lost(board, call, mine.claims_of(board, call.session))[:1]:
-        why = (
-            f"dibs: this session has lost its claim {loss.claim} ({loss.why}): stop that work "
-            f"without any further side effect, run `dibs verify {loss.claim}` alone to confirm "
-            "that, and go on only with other work."
-        )
-        decision = {
-            "hookEventName": "PreToolUse",
-            "permissionDecision": "deny",
-            "permissionDecisionReason": shown(why),
-        }
-        print(json.dumps({"hookSpecificOutput": decision}))
+    rows = mine.claims_of(board, call.session)
+    trouble = None
+    try:
+        _beat(board, rows, call, lambda ttl: min(SOON, ttl / 12))
+    except DibsError as error:
+        trouble = error
+    if not _match_dibs(call.command):
+        for loss in _lost(board, call, rows)[:1]:  # after the beat, which may have come too late
+            _deny(loss)
+            return
+    if trouble is not None:
+        raise trouble
 
 
-def _lost(board: Board, call: HookInput, rows: list[Entry]) -> list[Any]:
+def _deny(loss: Loss) -> None:
+    """Tell the client not to run the tool."""
+    why = (
+        f"dibs: this session has lost its claim {loss.claim} ({loss.why}): stop that work "
+        f"without any further side effect, run `dibs verify {loss.claim}` alone to confirm "
+        "that, and go on only with other work."
+    )
+    decision = {
+        "hookEventName": "PreToolUse",
+        "permissionDecision": "deny",
+        "permissionDecisionReason": shown(why),
+    }
+    print(json.dumps({"hookSpecificOutput": decision}))
+
+
+def _lost(board: Board, call: HookInput, rows: list[Entry]) -> list[Loss]:
     from dibs.cli import mine
 
     return mine.lost(board, call.session, rows)
@@ -196,10 +218,15 @@ def post_tool(board: Board, call: HookInput) -> None:
     _beat(board, board.claims_with(KEY, call.session), call)
 
 
-def _beat(board: Board, rows: list[Entry], call: HookInput) -> None:
+def _beat(
+    board: Board,
+    rows: list[Entry],
+    call: HookInput,
+    due: Callable[[float], float] = lambda ttl: ttl / 3,
+) -> None:
     """Renew those that are due; one that has just been resumed elsewhere is left alone."""
     for row in rows:
-        if row.state == "stale" or row.ttl is None or (row.age or 0.0) < row.ttl / 3:
+        if row.state == "stale" or row.ttl is None or (row.age or 0.0) < due(row.ttl):
             continue
         claim = board.attach(row.claim)
         if value_of(claim.record.metadata, KEY) == call.session:

@@ -23,13 +23,12 @@ HOW = (
     "Claim before any side effect (file, commit, message): `dibs claim --owner ME --ttl 300` takes "
     "the next task, `dibs claim ID` a given one, `dibs acquire NAME` a lock. Each prints CLAIM, "
     "its exact name: keep it.\n"
-    "`dibs beat CLAIM` at least every third of the ttl. End with `dibs done CLAIM`, `dibs fail "
-    "CLAIM --reason WHY`, `dibs ask CLAIM QUESTION` or `dibs release CLAIM`.\n"
+    "`dibs beat CLAIM` at least every third of the ttl, with `--ttl 20m` before a longer step. End "
+    "with `dibs done CLAIM`, `dibs fail CLAIM --reason WHY`, `dibs ask CLAIM QUESTION` or `dibs "
+    "release CLAIM`.\n"
     "Exit code 5: the claim is lost, stop that work at once. 4: nothing to claim."
 )
-BEATEN = (
-    "Each tool call here beats your claims. A step longer than the ttl needs `dibs run -- CMD`."
-)
+BEATEN = "Each tool call here beats your claims, before and after it."
 MORE = "`dibs prime` shows this again; `dibs help agents` is the full page."
 _UNKNOWN = "It is unknown which claims are yours: `dibs prime --owner ME` shows those of ME."
 _EXAMPLE = "`dibs prime`"
