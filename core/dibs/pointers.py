@@ -53,15 +53,16 @@ def read_pointer(folder: str) -> Pointer | None:
     return Pointer(file, _board_named_by(data, file))
 
 
-def refuse_server(pointer: Pointer) -> None:
-    """Refuse a server that a file in the tree names: it would receive this user's token.
+def refuse_address(pointer: Pointer) -> None:
+    """Refuse a URL that a file in the tree names: it would receive this user's token or password.
 
     Whoever wrote a repository that was cloned must not choose it; git's own directory was not.
     """
-    if match_scheme(pointer.where) and pointer.where[:4].lower() == "http":
+    if match_scheme(pointer.where):
         raise BadName(
-            f"{pointer.file} names a server, {short(pointer.where)}, which would receive your "
-            "token: name it yourself with `dibs -d URL VERB` or $DIBS_BOARD"
+            f"{pointer.file} names {short(without_password(pointer.where))}, which would receive "
+            "your token or password: name it yourself with `dibs -d URL VERB` or $DIBS_BOARD, or "
+            "with `dibs init URL` in a git repository"
         )
 
 

@@ -18,8 +18,8 @@ from dibs.pointers import (
     Pointer,
     common_directory,
     read_pointer,
+    refuse_address,
     refuse_planted,
-    refuse_server,
     repository_of,
     same,
     write_pointer,
@@ -28,9 +28,10 @@ from dibs.pointers import (
 if TYPE_CHECKING:
     import shlex
 
+    from dibs import chosen
     from dibs.files import lost_mounts
 else:
-    lost_mounts, shlex = map(LazyModule, ("dibs.files.lost_mounts", "shlex"))
+    chosen, lost_mounts, shlex = map(LazyModule, ("dibs.chosen", "dibs.files.lost_mounts", "shlex"))
 
 VARIABLES = ("DIBS_BOARD", "DIBS_DIR")
 DIRECTORY, TASKS, POINTED, GIT = "directory", "tasks", "dibs.toml", "git"
@@ -123,7 +124,7 @@ def _said_by(folder: str, info: os.stat_result, *, first: bool) -> FoundBoard | 
         _refuse_no_folder(folder, entry)
         return FoundBoard(folder, DIRECTORY)
     if pointer := read_pointer(folder):
-        refuse_server(pointer)
+        refuse_address(pointer)
         return _pointed(pointer, POINTED)
     if first and not sticky and os.access(folder, os.R_OK) and holds_tasks(folder):
         refuse_inside(folder)
@@ -147,7 +148,12 @@ def holds_tasks(folder: str) -> bool:
 
 
 def _require_board(found: FoundBoard) -> None:
-    """Refuse a pointer to what is no board: a verb would make one there."""
+    """Refuse a pointer to what is no board: a verb would make one there.
+
+    Also an address that this user has not chosen.
+    """
+    if match_scheme(found.where):
+        chosen.require(found.where, found.file)
     if _is_board(found.where):
         return
     _refuse_unmounted(found.where)
@@ -251,6 +257,13 @@ def appoint(given: str | None) -> Appointment:
     the one place that all worktrees share: a file in the work tree is in one of them, or says in
     each something else.
     """
+    made = _appointed(given)
+    if given is not None and match_scheme(given):
+        chosen.note(given)
+    return made
+
+
+def _appointed(given: str | None) -> Appointment:
     start = located(os.curdir)
     found = nearest(start)
     if given is None:

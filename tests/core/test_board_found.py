@@ -331,11 +331,48 @@ def test_a_mark_that_is_no_folder_is_refused_by_where_as_by_every_verb(
         assert terrain.refused(here, *argv, code=1).startswith(expected), argv
 
 
-def test_a_pointer_may_be_a_url(terrain: Terrain) -> None:
-    (terrain.home / "dibs.toml").write_text('board = "https://host/board"')
-    refused = terrain.refused(terrain.home, "ls")
-    assert "names a server" in refused
-    assert "would receive your token" in refused
+ADDRESSES = [
+    "https://host/board",
+    "HTTP://host/board",
+    "postgresql://deploy:s3cret@127.0.0.1:1/jobs?sslmode=disable",
+    "postgres://127.0.0.1:1/jobs",
+    "other+scheme://host/board",
+]
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_a_pointer_in_a_work_tree_names_no_address(terrain: Terrain, address: str) -> None:
+    (terrain.home / "dibs.toml").write_text(f'board = "{address}"')
+    for argv in (["ls"], ["where"], ["init"]):
+        refused = terrain.refused(terrain.home, *argv)
+        assert f"{terrain.home}/dibs.toml names " in refused
+        assert "would receive your token or password" in refused
+        assert "s3cret" not in refused
+
+
+@pytest.mark.parametrize("address", [ADDRESSES[0], ADDRESSES[2]])
+def test_the_pointer_of_a_repository_names_an_address_only_if_its_user_chose_it(
+    terrain: Terrain, address: str
+) -> None:
+    git = terrain.folder("repo/.git")
+    for part in ("HEAD", "objects", "refs"):
+        (git / part).mkdir()
+    (git / "dibs.toml").write_text(f'board = "{address}"')
+    shown = address.replace(":s3cret", "")
+    repo = git.parent
+    for argv in (["ls"], ["where"], ["init"], ["claim"]):
+        refused = terrain.refused(repo, *argv)
+        assert "would receive your token or password: if you trust it" in refused
+        assert f"dibs init {shown}" in refused.replace("'", "")
+    terrain.run(repo, "init", address)  # its server is not there
+    assert json.loads(terrain.run(repo, "--json", "where").stdout)["board"] == shown
+    noted = terrain.home / ".local/state/dibs/chosen-addresses"
+    assert noted.read_text() == f"{shown}\n"
+    assert noted.stat().st_mode & 0o077 == 0
+    other = terrain.folder("other")
+    shutil.move(git, other / ".git")
+    (other / ".git/dibs.toml").write_text('board = "https://elsewhere/board"')
+    assert "https://elsewhere/board" in terrain.refused(other, "ls")
 
 
 def test_two_variables_that_differ_are_refused_before_anything_is_found(terrain: Terrain) -> None:

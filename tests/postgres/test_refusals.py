@@ -319,7 +319,7 @@ def test_the_pointer_of_a_repository_has_no_password(secret_board: Site, tmp_pat
         (tmp_path / ".git" / part).mkdir(parents=True)
     (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
     env = {key: os.environ[key] for key in os.environ if not key.startswith("DIBS_")}
-    env |= {"PYTHONPATH": str(CORE)}
+    env |= {"PYTHONPATH": str(CORE), "XDG_STATE_HOME": str(tmp_path / "state")}
 
     def dibs_here(*argv: str, code: int = 0, password: str = "") -> str:
         done = subprocess.run(

@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from dibs.files import mounts
+from dibs.files import mounts, user_files
 from dibs.files.paths import init_command
 
 FSTAB = "/etc/fstab"
 _NAME = "boards.json"
 _KEPT = 200
-_BYTES = 1 << 20
 _UNMOUNTED = ("", "none", "swap", "/")
 
 
@@ -57,8 +55,6 @@ def gone(root: str, environ: Mapping[str, str] = os.environ) -> str:
 
 def remember(root: str, environ: Mapping[str, str] = os.environ) -> None:
     """Remember which mount a board is on; does nothing if the home cannot be written."""
-    from dibs.files import user_files
-
     table, _, now = _here(root)
     seen = _load(environ)
     if not table or seen.get(root) == _kept(now):
@@ -66,7 +62,9 @@ def remember(root: str, environ: Mapping[str, str] = os.environ) -> None:
     seen.pop(root, None)
     seen[root] = _kept(now)
     with suppress(OSError):
-        user_files.replace(_path(environ), json.dumps(_newest(seen, table)).encode())
+        user_files.replace(
+            user_files.path(_NAME, environ), json.dumps(_newest(seen, table)).encode()
+        )
 
 
 Kept = tuple[str, str]
@@ -120,28 +118,10 @@ def _unmounted(path: str, table: Sequence[mounts.MountEntry]) -> str:
     return max(above, key=len, default="")
 
 
-def _path(environ: Mapping[str, str]) -> str:
-    state = environ.get("XDG_STATE_HOME", "")
-    if not os.path.isabs(state):
-        state = os.path.join(os.path.expanduser("~"), ".local/state")
-    return os.path.join(state, "dibs", _NAME)
-
-
 def _load(environ: Mapping[str, str]) -> dict[str, Kept]:
     """The boards seen before, with their mounts; empty if the file cannot be parsed."""
     try:
-        found: Any = json.loads(_read(_path(environ)))
+        found: Any = json.loads(user_files.read(_NAME, environ))
         return {str(root): (str(point), str(kind)) for root, (point, kind) in found.items()}
     except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return {}
-
-
-def _read(path: str) -> bytes:
-    """The beginning of a regular file; ValueError for anything else, and never waits."""
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise ValueError("not a regular file")
-        return os.read(fd, _BYTES)
-    finally:
-        os.close(fd)

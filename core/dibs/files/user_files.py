@@ -3,19 +3,41 @@
 from __future__ import annotations
 
 import os
+import stat
+from collections.abc import Mapping
 from contextlib import suppress
 
 _OLD = 3600.0
 """Seconds after which the writer of a draft was killed: writing one takes milliseconds."""
+_BYTES = 1 << 20
 
 
-def replace(path: str, data: bytes) -> None:
+def path(name: str, environ: Mapping[str, str]) -> str:
+    """Where the file of that name is in the user's folder for states, or would be."""
+    state = environ.get("XDG_STATE_HOME", "")
+    if not os.path.isabs(state):
+        state = os.path.join(os.path.expanduser("~"), ".local/state")
+    return os.path.join(state, "dibs", name)
+
+
+def read(name: str, environ: Mapping[str, str]) -> bytes:
+    """The beginning of that file; ValueError for what is not a regular one, and never waits."""
+    fd = os.open(path(name, environ), os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise ValueError("not a regular file")
+        return os.read(fd, _BYTES)
+    finally:
+        os.close(fd)
+
+
+def replace(file: str, data: bytes) -> None:
     """Replace a file, completely or not at all; OSError if that fails.
 
     Does nothing in a folder of another user: under sudo the home may be the caller's, who could
     not write a file of root's afterwards.
     """
-    folder, name = os.path.split(path)
+    folder, name = os.path.split(file)
     os.makedirs(folder, mode=0o700, exist_ok=True)
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
