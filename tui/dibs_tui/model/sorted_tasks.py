@@ -253,7 +253,13 @@ class SortedTasks:
         here = task in self
         other = self._waiting_ids.get((task.id, not stays))
         old, new = (other, task) if stays else (task, other)
-        if old is not None and new is not None and old in self and new not in self:
+        if (
+            old is not None
+            and new is not None
+            and old.state == new.state  # else it leaves its place, as in a list of one state
+            and old in self
+            and new not in self
+        ):
             self._rename(old, new)
             return
         if here or stays:

@@ -488,7 +488,8 @@ class BoardScreen(Screen[None]):
 
     @on(CursorMoved)
     def _cursor_moved(self, event: CursorMoved) -> None:
-        self.acts.chosen()
+        if event.by_hand:
+            self.acts.chosen()
         self.body.inspect(event.task)
         self.show_status()
 

@@ -14,10 +14,12 @@ class BoardChanged(Message):
 class CursorMoved(Message):
     """A cursor moved to another task."""
 
-    def __init__(self, panel: str, task: Task | None) -> None:
+    def __init__(self, panel: str, task: Task | None, *, by_hand: bool = True) -> None:
+        """`by_hand`: whether the operator moved it, and not an act that ended its claim."""
         super().__init__()
         self.panel = panel
         self.task = task
+        self.by_hand = by_hand
 
 
 class InspectRequested(Message):

@@ -155,6 +155,11 @@ def parts_of(
         if TRACK in text and key in ("lease", "state"):
             left = text.rstrip(" ").rstrip(TRACK)
             parts += [(left, ink), (text[len(left) :] + " ", "line")]
+        elif ink.endswith(" strike"):
+            struck = text.strip(" ")
+            before = text.index(struck) if struck else 0
+            after = len(text) - before - len(struck)
+            parts += [(" " * before, "text"), (struck, ink), (" " * (after + 1), "text")]
         else:
             parts += [(text, ink), (" ", "text")]
     return tuple(parts)

@@ -79,6 +79,8 @@ class TaskTable(Window, inherit_bindings=False):
         self.marks: dict[str, Task] = {}
         """The marked tasks by exact name."""
         self._under: tuple[object, ...] = ()
+        self._under_state = ""
+        """The last state of what is under the cursor, as long as it was on the board."""
         self._paused = False
         self._still = still
         self._still_until = 0.0
@@ -93,8 +95,8 @@ class TaskTable(Window, inherit_bindings=False):
         """How long it took to make the list, without the time of others, and when it was ready."""
         self._opened: set[str] = set()
         """The folds that the operator has opened, by the names of their heads."""
-        self._drawn_folds: dict[str, tuple[str, ...]] = {}
-        """The exact names that each fold on the screen stands for."""
+        self._drawn_folds: dict[str, Fold] = {}
+        """Each fold on the screen as it was last drawn."""
         self._folded, self._fold_due = -1, 0.0
         self._cursor = TaskCursor(SortedTasks(lambda task: 0))
         self._rests = False
@@ -158,7 +160,8 @@ class TaskTable(Window, inherit_bindings=False):
         """The task under the cursor, or all that its line stands for."""
         fold, task = self.cursor_fold, self.cursor_task
         if fold is not None:
-            return self._members(fold, self._drawn_folds.get(fold.head.name, ()))
+            drawn = self._drawn_folds.get(fold.head.name)
+            return self._members(fold, drawn.names if drawn is not None else ())
         return [task] if task is not None else []
 
     @property
@@ -377,6 +380,7 @@ class TaskTable(Window, inherit_bindings=False):
             self._still_until = 0.0
             tasks.release("cursor")
         self._refold(listing)
+        self._go_on()
         if tasks.version != self._version or self.virtual_size.height != len(tasks) + HEADER:
             self._version = tasks.version
             before = self._shown_at
@@ -417,6 +421,8 @@ class TaskTable(Window, inherit_bindings=False):
         task = self._cursor.task
         state, place = self._model.state_of(task) if task else "", self.region.y
         under = (task, state, self._cursor.line, self.scroll_y, place)
+        if task is not None and self._is_there(task, _NO_TASK):
+            self._under_state = self._state_of(task)
         if under != self._under:
             # A row that no frame has shown cannot have moved under the operator's cursor.
             by_hand = by_hand or self._own_view or not self._under
@@ -450,6 +456,8 @@ class TaskTable(Window, inherit_bindings=False):
         task = self._cursor.task
         if task is not None and (task.name in names or task.name in names.values()):
             self.moved_at = UNMOVED
+        if self.listed:
+            self._go_on()
 
     def name_at_cursor(self) -> str:
         """The exact name on the screen at the cursor."""
@@ -548,8 +556,45 @@ class TaskTable(Window, inherit_bindings=False):
         self.scroll_home(animate=False)
         self.catch_up()
 
+    def _go_on(self) -> None:
+        """Leave a line that the operator's last act has ended, for the next one of its state."""
+        task = self._cursor.task
+        if task is None or not self._cursor.moved or not self._is_ended(task):
+            return
+        lines, here, state = self._sorted_tasks(), self._cursor.line, self._under_state
+        below = (at for at in range(here, len(lines)) if self._is_there(lines[at], task))
+        above = (at for at in range(here - 1, -1, -1) if self._is_there(lines[at], task))
+        places = [at for at in (next(below, None), next(above, None)) if at is not None]
+        alike = (at for at in places if self._state_of(lines[at]) == state)
+        line = next(alike, next(iter(places), None))
+        if line is None:
+            return
+        self._cursor.move(line)
+        self._shown_at = self._cursor.line
+        self._reveal_pending = True
+        self.post_message(CursorMoved(self.panel, self.cursor_task, by_hand=False))
+
+    def _is_ended(self, task: Task) -> bool:
+        """Whether the operator's last act ended what this line stands for."""
+        if is_head(task.name):
+            drawn = self._drawn_folds.get(task.name)
+            if drawn is None or self._own.keys().isdisjoint(drawn.names):
+                return False
+            return not self._members(drawn, drawn.names)
+        return task.name in self._own and task.name not in self._model.tasks
+
+    def _is_there(self, line: Task, ended: Task) -> bool:
+        """Whether a line still stands for something on the board, and not for what has ended."""
+        if is_head(line.name):
+            return line.name != ended.name and self._fold(line.name) is not None
+        return line.id != ended.id and line.name in self._model.tasks
+
+    def _state_of(self, line: Task) -> str:
+        """The state that a line shows."""
+        return line.state if is_head(line.name) else self._model.state_of(line)
+
     def follow(self, came: Iterable[Task]) -> None:
-        """Keep cursor and marks on tasks that have a new name."""
+        """Keep cursor and marks on tasks that have a new name in the same state."""
         if self.marks or self._cursor.moved:
             for task in came:
                 self._follow(task)
@@ -562,6 +607,8 @@ class TaskTable(Window, inherit_bindings=False):
                 self.marks[task.name] = task
         current = self._cursor.task
         if not self._cursor.moved or current is None or current.id != task.id:
+            return
+        if current.state != task.state:  # it belongs elsewhere, perhaps out of sight
             return
         if current.name not in self._model.tasks and task in self._sorted_tasks():
             self._cursor.follow(task)
@@ -635,7 +682,7 @@ class TaskTable(Window, inherit_bindings=False):
             read = self._read(task, y, view)
         parts, look = self._shown[y] = read
         if (fold := self._fold(task.name)) is not None:
-            self._drawn_folds[task.name] = fold.names
+            self._drawn_folds[task.name] = fold
         self.shown_names[y] = task.name
         self._shows(y, task.name)
         return painter.task_line(parts, look, view.cells)
@@ -658,6 +705,9 @@ class TaskTable(Window, inherit_bindings=False):
         if fold is not None:
             return self._model.fold_line(fold, is_open=task.name in self._opened)
         line = self._model.line(task)
+        if is_head(task.name):  # its key says nothing to a person
+            drawn = self._drawn_folds.get(task.name)
+            return line._replace(id=drawn.title if drawn is not None else "")
         fold = folds.of(task.name)
         if fold is None or fold.head.name not in self._opened:
             return line
@@ -802,6 +852,7 @@ class TaskTable(Window, inherit_bindings=False):
         return next((head.key for head in reversed(heads[1:]) if head.start - 1 <= x), "")
 
 
+_NO_TASK = Task("", "", "", 0, 0, 0, "")
 _BESIDE = ("claimed", "available")
 """The panels whose other states, locks and later tasks, have a count of their own."""
 _COUNT_INKS = {"stale": "alarm bold", "failed": "fail"}
