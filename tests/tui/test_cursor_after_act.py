@@ -177,7 +177,7 @@ def test_the_cursor_leaves_a_fold_whose_claims_were_all_released(still_for: floa
         shown.go(0)
         await pilot.pause()
         assert shown.cursor_fold is not None
-        own = {}
+        own: dict[str, str] = {}
         for name in names:
             own |= freed(model, name)
         shown.note_renames(own)
