@@ -117,6 +117,7 @@ class Server:
         if tcp:
             self._settings["listen_addresses"] = "127.0.0.1"
         self._process: subprocess.Popen[bytes] | None = None
+        self._frozen = False
 
     def __enter__(self) -> Server:
         try:
@@ -189,8 +190,19 @@ class Server:
 
     def kill(self) -> None:
         """End it and its processes with SIGKILL, as a machine that loses its power."""
-        helpers = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
-        self._end(signal.SIGKILL, *map(int, helpers))
+        self._end(signal.SIGKILL, *self._helpers())
+
+    def freeze(self) -> None:
+        """Stop all its processes: it accepts connections and never answers, as a machine that
+        hangs."""
+        for pid in (self.pid, *self._helpers()):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+        self._frozen = True
+
+    def _helpers(self) -> list[int]:
+        found = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+        return [int(pid) for pid in found]
 
     def _end(self, number: signal.Signals, *others: int) -> None:
         assert self._process is not None, "it does not run"
@@ -210,7 +222,9 @@ class Server:
 
     def end(self) -> None:
         """End it in any state, and remove it."""
-        if self._process is not None:
+        if self._process is not None and self._frozen:
+            self.kill()
+        elif self._process is not None:
             self._end(signal.SIGQUIT)
         shutil.rmtree(self.folder, ignore_errors=True)
 

@@ -2,6 +2,7 @@
 
     python -m tests.postgres.failover             with a synchronous standby
     python -m tests.postgres.failover --rounds 5  so often
+    python -m tests.postgres.failover --silent    the primary hangs instead, and never answers
 
 The workers reach both servers by one address with two hosts. The exit code is 0 when nothing that
 was acknowledged is missing on the new primary, and everyone went on by itself.
@@ -65,7 +66,9 @@ def pair(*, synchronous: bool, through: Proxy | None = None) -> Iterator[Pair]:
             yield Pair(primary, copy, made._replace(where=where))
 
 
-def fail_over(found: Pair, folder: Path, seconds: float = 1.0) -> tuple[list[str], Counter[str]]:
+def fail_over(
+    found: Pair, folder: Path, seconds: float = 1.0, *, silent: bool = False
+) -> tuple[list[str], Counter[str]]:
     """Work, kill the primary, promote the standby, and go on; returns what went wrong."""
     log_file = folder / "ledger"
     log_file.touch()
@@ -75,7 +78,7 @@ def fail_over(found: Pair, folder: Path, seconds: float = 1.0) -> tuple[list[str
         for owner in owners:
             crowd.start(owner, partial(worker, scene, owner))
         time.sleep(seconds)
-        found.primary.kill()
+        (found.primary.freeze if silent else found.primary.kill)()
         found.standby.promote()
         back = boottime()
         faults = all_back(log_file, back, owners)
@@ -97,11 +100,12 @@ def main() -> int:
     )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--silent", action="store_true")
     given = parser.parse_args()
     wrong = 0
     for _ in range(given.rounds):
         with tempfile.TemporaryDirectory() as folder, pair(synchronous=True) as found:
-            faults, words = fail_over(found, Path(folder), given.seconds)
+            faults, words = fail_over(found, Path(folder), given.seconds, silent=given.silent)
         wrong += len(faults)
         print("".join(f"FAULT {line}\n" for line in faults[:20]), end="")
         shown = ", ".join(f"{number} {what}" for what, number in words.items())

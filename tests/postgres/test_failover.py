@@ -52,11 +52,13 @@ def shows(where: str, text: str) -> None:
     drive(where, steps, size=(260, 40))
 
 
+@pytest.mark.parametrize("silent", [False, True], ids=["killed", "silent"])
 def test_nothing_acknowledged_is_lost_with_a_synchronous_standby(
-    synchronous: Pair, tmp_path: Path
+    synchronous: Pair, tmp_path: Path, silent: bool
 ) -> None:
-    shows(synchronous.place.where, "durable: 1 standby")
-    faults, words = fail_over(synchronous, tmp_path)
+    if not silent:
+        shows(synchronous.place.where, "durable: 1 standby")
+    faults, words = fail_over(synchronous, tmp_path, silent=silent)
     assert faults == []
     assert words["ok"] > 20
     assert words["not-done"] == 0

@@ -82,3 +82,14 @@ def test_sessions_share_no_state(pooled: Site) -> None:
         boards[1].acquire("door", owner="second")
     lock.release()
     assert boards[1].acquire("door", owner="second", wait=PATIENCE).fence == 2
+
+
+def test_an_isolation_level_that_cannot_be_put_back_is_refused(
+    pooled: Site, shared_server: Server
+) -> None:
+    site = pooled._replace(where=shared_server.url(pooled.database))
+    site.sql(f"ALTER DATABASE {site.database} SET default_transaction_isolation = serializable")
+    with pytest.raises(dibs.StorageError, match=r"cannot be changed behind a pooler: `ALTER ROLE"):
+        dibs.open(pooled.where)
+    assert dibs.open(pooled.where, read_only=True).snapshot().tasks == {}
+    assert dibs.open(site.where).add("a").name == "a.available"

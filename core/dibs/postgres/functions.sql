@@ -5,9 +5,14 @@ CREATE OR REPLACE FUNCTION dibs.clock() RETURNS bigint LANGUAGE sql VOLATILE AS 
   SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000
 $$;
 
--- A change of state must survive a crash of the server, whatever the session says.
+-- A change of state must survive a crash of the server, whatever the session says. And it must see
+-- what was committed while it waited for a lock.
 CREATE OR REPLACE FUNCTION dibs.durable() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
+  IF current_setting('transaction_isolation') <> 'read committed' THEN
+    RAISE active_sql_transaction USING MESSAGE = 'a step of a board needs the isolation level '
+      || 'read committed, got ' || current_setting('transaction_isolation');
+  END IF;
   IF current_setting('synchronous_commit') IN ('off', 'local', 'remote_write') THEN
     PERFORM set_config('synchronous_commit', 'on', true);
   END IF;
@@ -208,7 +213,8 @@ BEGIN
       IS NOT TRUE THEN
     PERFORM dibs.refuse('a claim');
   END IF;
-  IF current_setting('synchronous_commit') IN ('off', 'local', 'remote_write') THEN
+  IF current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')
+      OR current_setting('transaction_isolation') <> 'read committed' THEN
     PERFORM dibs.durable();
   END IF;
   v_lock := pg_advisory_xact_lock(hashtextextended(p_claim, 7305801))::text; -- no statement: fast
@@ -326,7 +332,8 @@ BEGIN
       AND dibs.is_text(p_by, 262144) AND dibs.is_text(p_reason, 262144)) IS NOT TRUE THEN
     PERFORM dibs.refuse('a claim');
   END IF;
-  IF current_setting('synchronous_commit') IN ('off', 'local', 'remote_write') THEN
+  IF current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')
+      OR current_setting('transaction_isolation') <> 'read committed' THEN
     PERFORM dibs.durable();
   END IF;
   v_lock := pg_advisory_xact_lock(hashtextextended(p_claims[1], 7305801))::text;

@@ -32,6 +32,7 @@ _TAKES_ROWS = 4
 _SQLSTATE = ord("C")
 _USUAL, _WITH_STATE = 1, 2
 """What a message has. Only in the longer form does one of a connection say its state."""
+SILENT = "the server did not answer in time"
 _PREPARED_FROM = 3
 """A statement is prepared when it comes that often."""
 
@@ -74,12 +75,12 @@ def _bundled() -> list[str]:
 
 _CALLS: dict[Any, str] = {
     ctypes.c_void_p: "PQconnectStartParams PQgetResult PQsetNoticeProcessor PQgetvalue "
-    "PQconninfoParse",
+    "PQconninfoParse PQconninfo",
     ctypes.c_char_p: "PQerrorMessage PQresultErrorMessage PQresultErrorField",
     ctypes.c_int: "PQconnectPoll PQstatus PQsocket PQsendQueryParams PQsendQuery PQsendPrepare "
     "PQsendQueryPrepared PQconsumeInput PQisBusy PQresultStatus PQntuples PQnfields PQftype "
     "PQgetisnull PQgetlength PQbackendPID PQconnectionNeedsPassword PQconnectionUsedPassword "
-    "PQputCopyData PQputCopyEnd PQsetErrorVerbosity",
+    "PQputCopyData PQputCopyEnd PQsetErrorVerbosity PQlibVersion",
     None: "PQfinish PQclear PQconninfoFree PQfreemem",
 }
 """What the calls return: a pointer that is not declared would be cut to an int."""
@@ -104,17 +105,72 @@ _silent = _NOTICE(lambda arg, text: None)
 """Takes the server's notices, which would go to stderr."""
 
 
+class _Option(ctypes.Structure):
+    """An option of a connection, as the library lists them."""
+
+    _fields_ = (
+        *((name, ctypes.c_char_p) for name in ("key", "variable", "compiled", "value", "label")),
+        ("shown", ctypes.c_char_p),
+        ("size", ctypes.c_int),
+    )
+
+
+def _started(lib: Any, options: Mapping[str, str]) -> ctypes.c_void_p:
+    """A connection that has begun; `dbname` may be a complete address."""
+    keys = [*options, None]
+    count_ = len(keys)
+    names = (ctypes.c_char_p * count_)(*[k.encode() if k else None for k in keys])
+    values = (ctypes.c_char_p * count_)(*[options[k].encode() if k else None for k in keys])
+    return ctypes.c_void_p(lib.PQconnectStartParams(names, values, 1))
+
+
+def understood(options: Mapping[str, str]) -> dict[str, str]:
+    """What the library makes of an address together with the environment and a service file."""
+    lib = _library()
+    said = ctypes.c_char_p()
+    found = ctypes.c_void_p(
+        lib.PQconninfoParse(ctypes.c_char_p(options["dbname"].encode()), ctypes.byref(said))
+    )
+    made = {**options, **_listed(found)}
+    lib.PQconninfoFree(found)
+    if made.get("service"):  # only a connection that has begun knows what is in the file
+        conn = _started(lib, options)
+        found = ctypes.c_void_p(lib.PQconninfo(conn))
+        made |= _listed(found)
+        lib.PQconninfoFree(found)
+        lib.PQfinish(conn)
+    return made
+
+
+def _listed(found: ctypes.c_void_p) -> dict[str, str]:
+    made: dict[str, str] = {}
+    if found:
+        options = ctypes.cast(found, ctypes.POINTER(_Option))
+        for number in count():
+            each = options[number]
+            if each.key is None:
+                break
+            variable = _text(each.variable)
+            value = _text(each.value) or os.environ.get(variable, "")
+            if value:
+                made[each.key.decode()] = value
+    return made
+
+
+def version() -> int:
+    """The version of the library, such as 150004."""
+    return int(_library().PQlibVersion())
+
+
 class Connection:
     """One connection; a call of one thread at a time."""
 
     def __init__(self, options: Mapping[str, str], seconds: float) -> None:
         self._lib = lib = _library()
-        keys = [*options, None]
-        count_ = len(keys)
-        names = (ctypes.c_char_p * count_)(*[k.encode() if k else None for k in keys])
-        values = (ctypes.c_char_p * count_)(*[options[k].encode() if k else None for k in keys])
-        self._conn = ctypes.c_void_p(lib.PQconnectStartParams(names, values, 1))
+        self._conn = _started(lib, options)
         self._pid = os.getpid()
+        self.target: Any = None
+        """The host of several to which it goes."""
         self.prepares = True
         """Whether statements are prepared, which a pooler does not survive."""
         self._names = map("dibs_{}".format, count())
@@ -207,7 +263,7 @@ class Connection:
             left = until - time.monotonic()
             socket = lib.PQsocket(conn)
             if left <= 0 or socket < 0:
-                raise ServerError("the server did not answer in time")
+                raise ServerError(SILENT)
             _wait(socket, select.POLLIN if state == _READING else select.POLLOUT, min(left, 1.0))
             state = lib.PQconnectPoll(conn)
             if state == _FAILED_POLL:

@@ -132,7 +132,7 @@ def alone(where: str) -> Iterator[Connection]:
     except Unreachable as error:
         raise StorageError(f"{shown(where)}: {error}: {error.advice}") from None
     try:
-        conn.execute("BEGIN")
+        conn.execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
         conn.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         yield conn
         conn.execute("COMMIT")

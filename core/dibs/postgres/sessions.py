@@ -26,6 +26,7 @@ from dibs.model.errors import (
 from dibs.model.safe_text import shell_line
 from dibs.model.sample import SECOND, Sample
 from dibs.model.settings import Settings, load
+from dibs.postgres import hosts
 from dibs.postgres.addresses import check_address, hidden, shown
 from dibs.postgres.libpq import Connection, Row, ServerError, flaw
 
@@ -37,8 +38,6 @@ FORMAT = 1
 PATIENCE = 10 * SECOND
 """For how long a call tries to reach the server again."""
 _PAUSE = 0.1
-CONNECT = 10.0
-"""Seconds that a new connection may take."""
 SILENCE = 30.0
 """Seconds without an answer after which a connection is given up, if there is time for that."""
 _LOOK_SILENCE = 5.0
@@ -58,8 +57,16 @@ _LOOK = """
 SELECT pg_backend_pid(), dibs.clock(), current_setting('synchronous_commit'),
   current_setting('synchronous_standby_names'), current_setting('fsync'),
   (SELECT value FROM dibs.meta WHERE key = 'format'),
-  (SELECT value FROM dibs.meta WHERE key = 'settings')
+  (SELECT value FROM dibs.meta WHERE key = 'settings'),
+  current_setting('default_transaction_isolation'),
+  current_setting('default_transaction_read_only') = 'on' AND NOT pg_is_in_recovery()
 """
+_USUAL = """
+SELECT set_config('default_transaction_isolation', 'read committed', false),
+  set_config('default_transaction_read_only', 'off', false)
+"""
+"""What a role or a database may have set otherwise. With another isolation level, a step would not
+see what was committed while it waited for a lock."""
 AGAIN = object()
 """Stands for whether a call is made again, so that the server has to look whether it was done."""
 
@@ -172,7 +179,7 @@ class Session:
             given = [sent if param is AGAIN else param for param in params]
             try:
                 with self._lock:
-                    conn = self._connection(min(CONNECT, self._silence(until)))
+                    conn = self._connection(min(hosts.CONNECT, self._silence(until)))
                     sent = True
                     found = conn.execute(sql, given, silence or self._silence(until))
                     self.away = False
@@ -205,6 +212,8 @@ class Session:
         ends = error.state[:2] in _CUT and error.state != _CANCELED
         if error.state and not moved and not ends:
             raise refusal(error, self.where) from error
+        if self._conn is not None:
+            hosts.note(self.where, self._conn, answers=False)
         self.close()
 
     def _given_up(self, error: Exception, step: str) -> StorageError | Uncertain:
@@ -223,29 +232,43 @@ class Session:
         doubt.again, doubt.__cause__ = True, unreached
         return doubt
 
-    def _connection(self, seconds: float = CONNECT) -> Connection:
+    def _connection(self, seconds: float | None = None) -> Connection:
         """The open connection, or a new one; a forked child has its own."""
         if self._conn is not None and self._conn.usable:
             return self._conn
         boot = self.boottime()
         conn = connected(self.where, read_only=self.read_only, seconds=seconds)
         try:
-            found = self._looked(conn)
+            found = self._looked(conn, seconds or hosts.CONNECT)
+            pid, moment, commit, standbys, fsync, _, settings, isolation, read_only = found
+            pooled = pid != conn.backend
+            if not self.read_only and (isolation != "read committed" or read_only):
+                self._make_usual(conn, pooled=pooled)
         except BaseException:
+            hosts.note(self.where, conn, answers=False)
             conn.finish()
             raise
+        hosts.note(self.where, conn, answers=True)
         self._conn = conn
-        pid, moment, commit, standbys, fsync, _, settings = found
         self.sample(moment, boot)
-        pooled = pid != conn.backend
         conn.prepares = not pooled
         self.server = Server(pooled, _durability(commit, standbys, fsync))
         self.settings = load((settings or "").encode(), f"{self.label}: `settings` in dibs.meta")
         return conn
 
-    def _looked(self, conn: Connection) -> Row:
+    def _make_usual(self, conn: Connection, *, pooled: bool) -> None:
+        """Put the session's isolation level and its right to write back."""
+        if pooled:  # the next transaction may be in another session
+            what = "this isolation level, or a read-only role, cannot be changed behind a pooler"
+            raise StorageError(f"{self.label}: {what}: {_AS_USUAL}")
         try:
-            (found,) = conn.execute(_LOOK)
+            conn.execute(_USUAL)
+        except ServerError as error:
+            raise Unreachable(hidden(str(error), self.where)) from error
+
+    def _looked(self, conn: Connection, seconds: float) -> Row:
+        try:
+            (found,) = conn.execute(_LOOK, (), seconds)
         except ServerError as error:
             if error.state in _MISSING:
                 if not is_board(conn, self.where):
@@ -273,11 +296,17 @@ _CUT = ("08", "57")
 _STANDBY = "25006"
 """The server takes no changes."""
 _CANCELED = "57014"
+_ISOLATED = "25001"
+"""The step was called with another isolation level than it needs."""
 _BLOCKED = ("55P03", "40P01")
 """Another transaction has a table, or both wait for each other."""
 _MISSING = ("3F000", "42P01", "42883")
 """A schema, a table or a function is not there."""
 _FULL = "raise its max_connections, or connect through PgBouncer"
+_AS_USUAL = (
+    "`ALTER ROLE … SET default_transaction_isolation = 'read committed'` and "
+    "`ALTER ROLE … SET default_transaction_read_only = off`, for the role of the board"
+)
 _CHANGES = "no server of this address takes changes: give that of the primary"
 
 
@@ -309,6 +338,8 @@ def refusal(error: ServerError, where: str) -> StorageError:
         return NotAllowed(f"{text}: connect as a role that may do this")
     if state == _STANDBY:
         return ReadOnly(f"{text}: {_CHANGES}")
+    if state == _ISOLATED:
+        return StorageError(f"{text}: {_AS_USUAL}")
     if state in _MISSING:
         return NotABoard(f"{text}: `dibs upgrade` brings the board up to date")
     if state == _CANCELED:
@@ -324,14 +355,14 @@ _UNREADABLE = ("invalid ", "could not match ")
 """How the library begins what it says of an option; of the address itself `flaw` knows."""
 
 
-def connected(where: str, *, read_only: bool = False, seconds: float = CONNECT) -> Connection:
+def connected(where: str, *, read_only: bool = False, seconds: float | None = None) -> Connection:
     """A new connection; an error on one line says what is wrong and what to do."""
     check_address(where)
     options = {**_DEFAULTS, "dbname": where}  # what the address itself says counts more
     if not read_only and "," in where.partition("?")[0]:
         options = {"target_session_attrs": "read-write", **options}
     try:
-        return Connection(options, seconds)
+        return hosts.connect(where, options, seconds)
     except ServerError as error:
         raise refused(error, where) from None
 
