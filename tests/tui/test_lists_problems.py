@@ -12,7 +12,7 @@ import pytest
 from textual.pilot import Pilot
 
 import dibs
-from dibs import Event, Finding
+from dibs import Event, Finding, Waiter
 from dibs.model.delta import Delta
 from dibs.model.health import Health
 from dibs.model.usual import ENOUGH
@@ -56,7 +56,7 @@ def test_tasks_that_wait_too_long_are_one_line_and_the_members_stand_below() -> 
     names = [f"t{n}p{n}.available" for n in range(1, 4)]
     put(model, *names)
     model.apply(Delta(since=dict.fromkeys(names, NOW.fs - 3600 * SECOND)))
-    claim(model, "well", "v", "up")
+    model.apply(Delta(waiters=(Waiter("w-0000000001", "w"),)))
     shown = Problems(model, CONFIG, Unread())
 
     async def steps(app: ListApp, pilot: Pilot[None]) -> None:
@@ -65,7 +65,7 @@ def test_tasks_that_wait_too_long_are_one_line_and_the_members_stand_below() -> 
         assert "line 1 of 1" in app.lines[1]
         assert app.lines[1].split()[-4:] == ["owner", "state", "time", "note"]
         assert {line.split()[1] for line in app.lines[2:5]} == {"t1p1", "t2p2", "t3p3"}
-        assert shown.fact == ("3 tasks", "15m or longer, priority 5")
+        assert shown.fact == ("3 tasks", "15m or longer, priority 5 · no worker takes them")
         shown.step(1)
         assert len(shown.cursor_tasks) == 3, "the members take no cursor"
         message = await enter(app, pilot)
@@ -108,7 +108,7 @@ def test_a_board_without_problems_says_what_was_checked() -> None:
     async def steps(app: ListApp, pilot: Pilot[None]) -> None:
         text = "\n".join(app.lines)
         assert "no stale or late claims" in text
-        assert "none waiting for more than 15m" in text
+        assert "no growing backlog of tasks that wait for more than 15m" in text
         assert "files are being checked" in text
         assert "all clear" not in text
         shown.check.done = True

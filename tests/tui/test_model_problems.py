@@ -199,6 +199,7 @@ def test_tasks_that_wait_too_long_are_listed_with_the_longest_first() -> None:
     since = {name: NOW.fs - n * 3600 * SECOND for name, n in hours.items()}
     model.apply(Delta(since=since | {"c.available": NOW.fs - 10 * SECOND}))
     model.apply(Delta(removed=(task_of("gone.available"),)))
+    model.apply(Delta(waiters=(Waiter("w-0000000001", "w"),)))
     found = by_rank(problems(model, CONFIG))[5]
     assert [(problem.id, problem.word) for problem in found] == [("b", "2h00"), ("a", "1h00")]
     assert found[0].reason.endswith(", 2 attempts, priority 9")
@@ -271,8 +272,7 @@ def test_a_host_without_any_beat_is_one_problem() -> None:
         claim(model, f"b{n}", f"v{n}", "half", beats=(500,) if n else (5,))
     claim(model, "c0", "w", "half", beats=(800,))
     found = by_rank(problems(model, CONFIG))
-    moment, half, host = found[1]
-    assert (moment.id, moment.word) == ("2 hosts", "same time")
+    half, host = found[1]
     assert (host.id, host.word, host.terms) == ("down", "all stale", "host=down")
     at = clock(NOW.fs - 500 * SECOND)
     assert host.reason == (f"EXPIRED · all 3 claims stopped beating · oldest 8m20s · since {at}")
@@ -286,6 +286,7 @@ def test_claims_of_many_hosts_that_stopped_in_one_beat_period_are_one_problem() 
     model = still()
     names = {claim(model, f"a{n}", f"w{n}", f"h{n}", beats=(500 + 4 * n,)) for n in range(5)}
     claim(model, "long-before", "v", "h1", beats=(900,))
+    claim(model, "well", "v", "h9", ttl=600)
     found = by_rank(problems(model, CONFIG))
     (moment,) = found[1]
     at = clock(NOW.fs - 500 * SECOND)
@@ -314,6 +315,54 @@ def test_the_claims_of_one_owner_on_many_hosts_are_one_problem() -> None:
     (owner,) = by_rank(problems(model, CONFIG))[1]
     assert (owner.id, owner.word, owner.terms) == ("agent-7", "stale", "owner=agent-7")
     assert len(owner.claims) == 3
+
+
+def test_hosts_that_stopped_together_are_one_line_and_the_rest_of_their_claims_another() -> None:
+    model = still()
+    for host in ("n1", "n2", "n3"):
+        for n in range(6):
+            claim(model, f"{host}-{n}", f"{host}-w{n % 2}", host, beats=(500 + n,))
+    for n in range(4):
+        claim(model, f"before-{n}", f"v{n}", "n1", beats=(900 + 60 * n,))
+    claim(model, "well", "w", "n9", ttl=600)
+    found = by_rank(problems(model, CONFIG))
+    assert [(p.id, len(p.claims)) for p in found[1]] == [("3 hosts", 18), ("n1", 4)]
+    assert count(problems(model, CONFIG)) == 2
+
+
+def test_a_host_with_most_of_the_claims_of_a_moment_keeps_its_name() -> None:
+    model = still()
+    for n in range(10):
+        claim(model, f"a{n}", f"w{n}", "gpu-7", beats=(500 + n,))
+    for n in range(2):
+        claim(model, f"b{n}", f"v{n}", f"n{n}", beats=(503,))
+    claim(model, "well", "w", "n9", ttl=600)
+    found = by_rank(problems(model, CONFIG))
+    assert [(p.id, len(p.claims)) for p in found[1]] == [("gpu-7", 10)]
+    assert len(found[2]) == 2
+
+
+@pytest.mark.parametrize("hosts", [2, 3, 9])
+def test_when_every_claim_is_stale_the_storage_is_the_only_line(hosts: int) -> None:
+    model = still()
+    for n in range(hosts * 6):
+        claim(model, f"a{n}", f"w{n % 4}", f"n{n % hosts}", beats=(500 + n,))
+    groups = problems(model, CONFIG)
+    (line,) = lines_of(model, groups)
+    assert line.problem.id == "storage"
+    assert len(line.problem.claims) == hosts * 6
+    assert count(groups) == 1
+
+
+def test_no_claim_counts_for_two_causes() -> None:
+    model = still()
+    for n in range(60):
+        claim(model, f"a{n}", f"w{n % 5}", f"n{n % 7}", beats=(400 + n % 3 * 90 + n,))
+    claim(model, "well", "w", "n9", ttl=6000)
+    lines = lines_of(model, problems(model, CONFIG))
+    names = [name for line in lines for name in line.problem.claims]
+    names += [line.problem.task.name for line in lines if line.problem.task is not None]
+    assert len(names) == len(set(names))
 
 
 @given(

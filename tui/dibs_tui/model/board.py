@@ -10,7 +10,7 @@ from itertools import chain, islice
 from operator import attrgetter
 from typing import NamedTuple, TypeVar
 
-from dibs import Entry, Event, Holder, Pause, Question, Rates, Sample, Task, Verdict, Waiter
+from dibs import Entry, Event, Health, Holder, Pause, Question, Rates, Sample, Task, Verdict, Waiter
 from dibs.model.beat_history import BeatHistory
 from dibs.model.delays import is_due, next_start
 from dibs.model.delta import Delta
@@ -175,14 +175,33 @@ class BoardModel:
         self._ended_claims: dict[str, Holder] = {}
         self._intents: dict[tuple[str, str], Event] = {}
         self._sample = Sample(0, 0)
+        self._known_until: Sample | None = None
+        """The time of the last look at a board that is not read now; None while it is."""
 
     # The clock
 
     @property
-    def now(self) -> Sample:
+    def clock(self) -> Sample:
         """The board's clock now, extrapolated from its last reading."""
         passed = self._boottime() - self._sample.boot if self._sample.boot else 0
         return Sample(self._sample.fs + passed, self._sample.boot + passed)
+
+    @property
+    def now(self) -> Sample:
+        """The time up to which the board is known, which every age and every lease counts to.
+
+        It is that of the clock while the board is read, and stands still while it is not: a beat
+        that could not be seen is not overdue.
+        """
+        return self.clock if self._known_until is None else self._known_until
+
+    def note_health(self, health: Health, at: float) -> None:
+        """Let the time stand still while the board is not read; `at` is the monotonic time."""
+        if not health.fresh or not (health.trouble or health.lag(at)):
+            self._known_until = None
+        elif self._known_until is None:
+            unseen, clock = int((at - health.fresh) * 1e9), self.clock
+            self._known_until = Sample(clock.fs - unseen, clock.boot - unseen)
 
     @property
     def age_prefix(self) -> str:

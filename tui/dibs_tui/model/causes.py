@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -53,6 +53,11 @@ class Cause(NamedTuple):
     claims: tuple[str, ...]
     """The exact names."""
 
+    @property
+    def is_moment(self) -> bool:
+        """Whether its claims stopped together on several hosts."""
+        return self.key.startswith("moment")
+
 
 def missed_beat(claim: HeldClaim) -> MissedBeat:
     """The two times between which a stale claim stopped."""
@@ -81,9 +86,33 @@ def beyond_one_host(group: Iterable[MissedBeat]) -> bool:
 def causes(model: KnownBoard, claims: Iterable[HeldClaim]) -> Iterator[Cause]:
     """The causes that many stale claims share; a claim may count for a moment and a host."""
     held = list(claims)
+    yield from _moments(model, _stale(held))
+    yield from _places(model, held)
+
+
+def separate_causes(model: KnownBoard, claims: Iterable[HeldClaim]) -> Iterator[Cause]:
+    """The causes that many stale claims share, where no claim counts for two.
+
+    Claims of one moment have that cause, unless most of them are on one host.
+    """
+    held = list(claims)
+    stale, taken = _stale(held), set[str]()
+    for cause in _moments(model, stale):
+        hosts = Counter(stale[name].host for name in cause.claims)
+        if 2 * max(hosts.values()) <= len(cause.claims):
+            taken.update(cause.claims)
+            yield cause
+    yield from _places(model, [c for c in held if c.holder.task.name not in taken])
+
+
+def _stale(held: Iterable[HeldClaim]) -> dict[str, HeldClaim]:
+    return {claim.holder.task.name: claim for claim in held if claim.stale}
+
+
+def _places(model: KnownBoard, held: Sequence[HeldClaim]) -> Iterator[Cause]:
+    """The hosts with many stale claims, and the owners of those on other hosts."""
     alive = Counter(claim.host for claim in held if not claim.stale)
-    stale = {claim.holder.task.name: claim for claim in held if claim.stale}
-    yield from _moments(model, stale)
+    stale = _stale(held)
     hosts: dict[str, list[HeldClaim]] = {}
     owners: dict[str, list[HeldClaim]] = {}
     for claim in stale.values():

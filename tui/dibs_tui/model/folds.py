@@ -66,7 +66,7 @@ def _stale(model: BoardModel, test: Test | None) -> Iterator[Fold]:
     found = {claim.holder.task.name: claim for claim in held(model, test, list(model.stale))}
     if len(found) < MANY:
         return
-    known = sorted(causes(model, found.values()), key=lambda cause: cause.key.startswith("moment"))
+    known = sorted(causes(model, found.values()), key=lambda cause: cause.is_moment)
     taken: set[str] = set()
     for cause in known:
         names = tuple(name for name in cause.claims if name not in taken)

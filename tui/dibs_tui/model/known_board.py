@@ -47,7 +47,7 @@ class KnownBoard(Protocol):
 
     @property
     def now(self) -> Sample:
-        """The board's clock now."""
+        """The time up to which the board is known: its clock, unless it cannot be read now."""
 
     def state_of(self, task: Task) -> str:
         """The state that operators see: the name's word, or `stale`."""

@@ -10,7 +10,7 @@ from dibs import Verdict
 from dibs.model.waiters import BROKEN
 from dibs_tui.model.columns import stale_since
 from dibs_tui.model.commands import BY_ID, spelled
-from dibs_tui.model.problems import WAITING, WORKERS, Group, Problem
+from dibs_tui.model.problems import WAITING, WORKERS, Group, Problem, why_waiting
 from dibs_tui.text.ages import clock, counted, short
 from dibs_tui.text.safe import clean
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from dibs_tui.model.board import BoardModel
 
 _SECOND = 1_000_000_000
+_RAISED = 20
+"""So many tasks at most can be helped by a higher priority; of more, one takes it from another."""
 _SHORT = 16
 """The cells that the name of a line has on any terminal."""
 _MOST_LOOKED_AT = 200
@@ -162,13 +164,15 @@ def _waiting(model: BoardModel, group: Group) -> ProblemLine:
     low, high = min(t.priority for t in tasks), max(t.priority for t in tasks)
     span = f"priority {low}" + (f" to {high}" if high > low else "")
     more = "+" if group.lower_bound else ""
-    text = f"{group.title.removeprefix('waiting for more than ')} or longer, {span}"
+    why = why_waiting(model, group.total)
+    text = f"{group.title.removeprefix('waiting for more than ')} or longer, {span} · {why}"
     problem = Problem(
         WAITING, f"{WAITING}/", "available", f"{group.total:,}{more} tasks", "waiting", text,
         claims=tuple(task.name for task in tasks),
         terms=f"state=available age>{group.title.rpartition(' ')[2]}",
     )  # fmt: skip
-    return ProblemLine(problem, True, "waiting", oldest, text, "raise", "raise")
+    does = ("raise", "raise") if group.total <= _RAISED else ("", "")
+    return ProblemLine(problem, True, "waiting", oldest, text, *does)
 
 
 def members(model: BoardModel, line: ProblemLine) -> Iterator[Task]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from heapq import nlargest
+from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
 from dibs import Entry, Finding, Task, Verdict
+from dibs.model.rates import WINDOW, drain_time
 from dibs.model.task import DEFAULT_PRIORITY, FAILED, LATER
 from dibs.model.waiters import BROKEN, waiter_entry
-from dibs_tui.model.causes import MANY, Cause, causes
+from dibs_tui.model.causes import MANY, Cause, separate_causes
 from dibs_tui.model.columns import stale_since
 from dibs_tui.model.failures import SharedFailure, shared_failures
 from dibs_tui.model.owners import HeldClaim, held
@@ -40,10 +42,15 @@ _FILES = {
 }
 """The findings of `dibs check` that need attention, each in a word or two. All others are in other
 groups, or go away without help."""
+_OVERTAKEN = 10
+"""One in so many available tasks waits too long at most, if others are claimed before it."""
+_GROWS = 50
+"""A backlog grows if one in so many of its tasks, or more, came in the last minutes."""
 _ADDING = 60
 """Seconds in which an add that has not ended is taken for one that goes on."""
 _UNKNOWN = "stranger"
 _HOOK = "hook"
+_BOARD = "board: storage or clock at fault"
 _UNTAKEN = "no workers: tasks are available, and no worker takes them"
 
 _NOW = {
@@ -96,21 +103,27 @@ def problems(
 ) -> list[Group]:
     """The groups that have problems, the most urgent first.
 
-    `trouble`: why the board cannot be read now, in a word and in a line.
+    `trouble`: why the board cannot be read now, in a word and in a line. Then nothing else is
+    known of the present, and this is all that is listed.
     """
     files, claims = list(findings), list(held(model))
+    board = list(_board(model, claims, files, trouble))
+    if trouble[0]:
+        return [_group("failed", _BOARD, iter(board[:1]))]
     shown = claims
     if test is not None:
         shown = [claim for claim in claims if test(model.entry(claim.holder.task))]
-    found = list(causes(model, shown))
+    found = list(separate_causes(model, shown))
     folded = {name for cause in found for name in cause.claims}
+    if any(problem.claims for _, problem in board):  # the storage stands for what stopped together
+        found = [cause for cause in found if not cause.is_moment]
     shared = list(shared_failures(model, test))
     alike = {task.name for failure in shared for task in failure.tasks}
     again = f"failing repeatedly: {config.failing_again} attempts or more"
     too_long = f"waiting for more than {short(config.waiting_too_long)}"
     groups = [
         _group("asked", "questions: tasks that wait for an answer (A)", _asked(model, test)),
-        _group("failed", "board: storage or clock at fault", _board(model, claims, files, trouble)),
+        _group("failed", _BOARD, iter(board)),
         _group("stale", "stale together: same host, owner or moment", _folds(found)),
         _group("stale", "stale: lease expired or process exited", _stale(model, shown, folded)),
         _group("late", "late: heartbeat overdue, lease still running", _late(model, shown)),
@@ -191,7 +204,7 @@ def _board(
 def _folds(found: Iterable[Cause]) -> _Found:
     """The causes with the most claims first; with as many, a moment before a host or an owner."""
     for cause in found:
-        severity = len(cause.claims) + 0.5 * cause.key.startswith("moment")
+        severity = len(cause.claims) + 0.5 * cause.is_moment
         problem = Problem(1, f"1/{cause.key}", "stale", cause.what, cause.word, cause.reason)
         yield severity, problem._replace(terms=cause.terms, claims=cause.claims)
 
@@ -297,10 +310,15 @@ def _failing(
 
 
 def _waiting(model: BoardModel, config: Config, test: Test | None) -> _Found:
-    """Available tasks that have waited too long, the longest first."""
+    """Available tasks that have waited too long, the longest first.
+
+    A queue that is being worked off is no problem, however long its tasks wait.
+    """
     now = model.now.fs
     until = now - int(config.waiting_too_long * 1e9)
-    for name, since in model.oldest.first_many(model.tasks, until, MOST).items():
+    late = model.oldest.first_many(model.tasks, until, MOST)
+    why = why_waiting(model, len(late)) if late else ""
+    for name, since in late.items() if why else ():
         task = model.tasks.get(name)
         if task is None or (test is not None and not test(model.entry(task))):
             continue
@@ -312,6 +330,27 @@ def _waiting(model: BoardModel, config: Config, test: Test | None) -> _Found:
             waited,
             Problem(WAITING, f"{WAITING}/{name}", "available", task.id, word, reason, task),
         )
+
+
+def why_waiting(model: BoardModel, late: int) -> str:
+    """Why so many tasks that wait too long need attention; empty if they do not."""
+    available, now = model.count("available"), model.now.fs / 1e9
+    if late * _OVERTAKEN <= available:
+        return "others are claimed first"
+    stopped = any(not pause.host for pause in model.pauses)
+    if stopped or model.untaken() or isfinite(drain_time(model.rates, now, model.backlog())):
+        return ""  # the pause and the missing workers have lines of their own
+    if not model.count("claimed") and not model.rates.per_minute("claims", now):
+        return "no worker takes them"
+    grew = sum(
+        change
+        for state in ("available", "later")
+        for second, change in model.rates.moved[state].items()
+        if second >= now - WINDOW
+    )
+    if grew * _GROWS > model.backlog():
+        return f"the backlog grew by {grew:,} in 10 min"
+    return "not draining" if late < MANY else ""
 
 
 def _hooks(findings: Iterable[Finding], test: Test | None) -> _Found:

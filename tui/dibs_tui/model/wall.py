@@ -53,17 +53,16 @@ def wall_lines(
     trouble: tuple[str, str] = ("", ""),
 ) -> list[WallLine]:
     """Every cause, the most urgent first; none if all is clear."""
-    found: list[WallLine] = []
     word, why = trouble
-    if word:
-        found.append(WallLine("failed", "alarm", "board", clean(word), clean(why)))
-    found += _pauses(model)
+    if word:  # what was wrong before may be over
+        return [WallLine("failed", "alarm", "board", clean(word), clean(why))]
+    found = [*_pauses(model)]
     if brake := model.brake.why(time.monotonic()):
         found.append(WallLine("breaker", "alarm", "bulk acts", "locked", clean(brake, _LONG)))
     found += [WallLine("from", "late", line, "", "") for line in model.late_holders.lines()]
     groups = problems(model, config, findings)
     found += [_line(model, line) for line in lines_of(model, groups)]
-    return found if word else sorted(found, key=lambda line: line.glyph != "asked")
+    return sorted(found, key=lambda line: line.glyph != "asked")
 
 
 def under(model: BoardModel, lines: Sequence[WallLine], state: str) -> str:

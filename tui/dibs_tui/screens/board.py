@@ -263,6 +263,7 @@ class BoardScreen(Screen[None]):
     def show_news(self) -> None:
         """Show the deltas at once, or a change in the health of the watch."""
         before, self._shown_health = self._shown_health, self._source.health.kind
+        self._model.note_health(self._source.health, time.monotonic())
         self._unshown = self.take_all(_TURN) or self._unshown or before != self._shown_health
         if not self._opened and self._model.complete:
             self._opened = True
@@ -290,6 +291,7 @@ class BoardScreen(Screen[None]):
 
     def tick(self) -> None:
         """Once a second: update the ages, notice a stalled storage."""
+        self._model.note_health(self._source.health, time.monotonic())
         self._model.tick()
         self._watch()
         self._show_notices()

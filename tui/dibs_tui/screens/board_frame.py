@@ -221,7 +221,7 @@ class BoardFrame:
         now = time.monotonic()
         age = max(0.0, now - health.fresh) if health.fresh else None
         mode, ink = mode_of(health, now, is_read=model.knows())
-        at = model.now.fs
+        at = model.clock.fs
         return Title(
             clean(self._source.label),
             mode,

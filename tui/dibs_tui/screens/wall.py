@@ -104,7 +104,7 @@ class WallScreen(Screen[None]):
         model, source = self._model, self._dashboard.source
         why = trouble_of(source.health, source.label, time.monotonic())
         lines = self._found_lines((source.health.trouble or "no answer") if why else "", why)
-        now = model.now.fs / 1e9
+        now, at = model.now.fs / 1e9, model.clock.fs / 1e9
         alarmed = bool(why or model.count("stale"))
         known = source.health.fresh > 0
         mode, mode_ink = self._mode()
@@ -114,7 +114,7 @@ class WallScreen(Screen[None]):
             path=clean(source.label),
             mode=mode,
             mode_ink=mode_ink,
-            clock=f"{model.age_prefix}{clock(now)}" if now else "--:--:--",
+            clock=f"{model.age_prefix}{clock(at)}" if at else "--:--:--",
             ground="alarm" if alarmed else "pause" if model.pauses else "bar",
             counts={s: model.count(s) if model.knows(s) else None for s in COUNTED},
             known=known and not why,
@@ -165,7 +165,7 @@ class WallScreen(Screen[None]):
         if not self._model.knows() or self._check.trouble:
             return ""
         longest = short(self._dashboard.config.waiting_too_long)
-        return f"no stale claim, no question, nothing late or waiting longer than {longest}"
+        return f"no stale claim, no question, nothing late, no backlog of {longest} that grows"
 
     def _mode(self) -> tuple[str, str]:
         """How the board is watched, and its ink."""

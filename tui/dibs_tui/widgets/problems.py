@@ -345,7 +345,8 @@ class Problems(ListView[ProblemLine | MembersHead | Member]):
             f"{head}\n"
             "no stale or late claims\n"
             f"no task with {config.failing_again} attempts or more, "
-            f"none waiting for more than {short(config.waiting_too_long)}{files}"
+            f"no growing backlog of tasks that wait for more than {short(config.waiting_too_long)}"
+            f"{files}"
         )
 
     @property
