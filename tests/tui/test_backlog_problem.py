@@ -91,7 +91,7 @@ def test_no_workers_and_a_pause_are_said_once(count: int) -> None:
     model = batch(count, workers=0)
     (line,) = lines(model)
     assert line.word == "no worker"
-    model.apply(Delta(pauses=(Pause("p", NOW.fs / SECOND - 60, "ada", "deploy"),)))
+    model.apply(Delta(pauses=(Pause("p", "ada", "deploy", NOW.fs / SECOND - 60),)))
     assert lines(model) == []
 
 

@@ -59,7 +59,7 @@ class Config(NamedTuple):
     still: float = 3
     """Seconds for which the order of rows does not change after the cursor moves."""
     waiting_too_long: float = 900
-    """Seconds after which an available task is a problem."""
+    """Seconds after which an available task is a problem, unless the queue is being worked off."""
     failing_again: int = 3
     """The number of attempts that makes a task a problem."""
     bulk_limit: int = 1000
