@@ -63,6 +63,11 @@ def test_badges_stand_in_their_order_in_one_place(cells: int, words: str) -> Non
     assert row[: cells - edge + 1].endswith(words)
 
 
+def test_a_badge_counts_down() -> None:
+    row = line(LIVE._replace(badges=("UNLOCKED 4m50s",)), 80)
+    assert " UNLOCKED 4m50s " in row
+
+
 def test_every_badge_has_a_ground_of_its_own_row() -> None:
     pieces = title_row(LIVE._replace(badges=tuple(BADGES)), 250)
     grounds = {piece.text.strip(): piece.ground for piece in pieces if piece.ground}

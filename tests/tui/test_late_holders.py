@@ -19,7 +19,10 @@ from dibs.files.engine import open_directory
 from dibs.model.delta import Delta
 from dibs.model.names import read
 from dibs_tui.app import DibsApp
+from dibs_tui.model.board import BoardModel
 from dibs_tui.model.late_holders import LateHolders
+from dibs_tui.model.wall import wall_lines
+from dibs_tui.settings.config import Config
 from dibs_tui.text.ages import clock
 from tests.patience import PATIENCE
 from tests.tui import hostile
@@ -48,12 +51,15 @@ def test_a_holder_that_commits_after_its_claim_was_revoked_is_reported_once(
     assert not after.note(revoked(verb=verb), holder(), [])
     assert after.note(refused(1050.0), None, [newer])
     assert not after.note(refused(1051.0), None, [newer])
-    (line,) = after.lines()
     words = (
         "agent-7 on web-3 came back and tried to finish the task: "
         "its claim #7 on task-7 was revoked; web-9 holds #8"
     )
-    assert line == f"{clock(1050.0)} {words}"
+    assert after.newest == words
+    assert after.folded() == (
+        "agent-7 on web-3 came back to its revoked claim #7 on task-7",
+        f"tried to finish the task, {clock(1050.0)}; web-9 holds #8",
+    )
     after.clear()
     assert not after.note(refused(1052.0), None, [newer]), "once read it does not stick again"
 
@@ -73,7 +79,7 @@ def test_a_claim_is_watched_for_longer_than_its_lease() -> None:
     assert after.note_beat(OLD, 1000.0 + 3600 * 1.4, [])
 
 
-def test_many_late_holders_are_reported_in_a_few_lines() -> None:
+def test_many_late_holders_are_reported_in_one_line() -> None:
     after = LateHolders()
     for n in range(240):
         old = f"task-{n}.f1.agent-{n}-0123456789"
@@ -81,10 +87,9 @@ def test_many_late_holders_are_reported_in_a_few_lines() -> None:
         after.note(event, None, [])
         assert after.note_beat(old, 1001.0, [])
     assert after.count == 240
-    first, second, rest = after.lines()
-    assert "agent-239 came back" in first
-    assert "agent-238 came back" in second
-    assert rest == "and 238 more came back, with revoked claims"
+    who, last = after.folded()
+    assert who == "240 holders came back to 240 revoked claims"
+    assert last == f"last task-239: sent a heartbeat, {clock(1001.0)}"
 
 
 @pytest.mark.parametrize(("ago", "lines"), [(100, 1), (130, 0)])
@@ -93,7 +98,7 @@ def test_who_came_back_before_a_board_is_opened_is_shown_while_its_claim_is_watc
 ) -> None:
     model, now = still(), NOW.fs / SECOND
     model.apply(Delta(events=(revoked(now - ago), refused(now - ago + 5)), rates=Rates()))
-    assert len(model.late_holders.lines()) == lines
+    assert len(model.late_holders.back) == lines
     assert model.late_holders.count == lines
 
 
@@ -101,7 +106,26 @@ def test_who_came_back_stays_when_the_board_is_read_again() -> None:
     model, now = still(), NOW.fs / SECOND
     model.apply(Delta(events=(revoked(now - 300), refused(now - 290))))
     model.apply(Delta(rates=Rates()))
-    assert len(model.late_holders.lines()) == 1
+    assert len(model.late_holders.back) == 1
+
+
+def test_on_the_wall_those_that_came_back_age_away_as_no_one_presses_a_key_there() -> None:
+    passed = [0.0]
+    model = BoardModel(lambda: NOW.boot + int(passed[0] * SECOND))
+    model.apply(Delta(now=NOW))
+    now = NOW.fs / SECOND
+    for n, ago in enumerate((500, 100)):
+        old = f"task-{n}.f1.agent-{n}-0123456789"
+        model.note(Event(now - ago - 9, "reap", f"task-{n}", f"{old}.claimed", "", "ada"))
+        model.note(Event(now - ago, "refused", f"task-{n}", old, "", f"agent-{n}", "done"))
+    (line,) = wall_lines(model, Config())
+    assert line.name.startswith("2 holders came back to 2 revoked claims  last task-1: ")
+    passed[0] = 150
+    (line,) = wall_lines(model, Config())
+    assert line.name.startswith("agent-1 came back to its revoked claim #1 on task-1")
+    passed[0] = 501
+    assert wall_lines(model, Config()) == []
+    assert len(model.late_holders.back) == 2, "on the board they stay until Esc"
 
 
 def test_a_claim_that_was_not_revoked_is_not_watched() -> None:
@@ -116,8 +140,9 @@ def test_no_hostile_text_gets_into_the_line(text: str) -> None:
     known = holder()._replace(owner=text, host=text)
     after.note(revoked(), known, [])
     assert after.note(refused(1001.0)._replace(reason=text), None, [])
-    assert not hostile.forbidden(after.lines()[0])
-    assert len(after.lines()[0]) < 1000
+    for words in (*after.folded(), after.newest):
+        assert not hostile.forbidden(words)
+        assert len(words) < 1000
 
 
 def test_the_board_shows_who_came_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -257,6 +257,29 @@ def came_back(model: BoardModel) -> None:
     model.note(event("refused", "task-1", old, by="agent-7", reason="done")._replace(at=now))
 
 
+def test_a_board_that_was_unlocked_says_so_and_until_when(
+    path: Path, board: dibs.Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    board.add("task-1")
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await pilot.press(*"unlock")
+        await until(pilot, lambda: not app.walled)
+        await until(pilot, lambda: re.search(r"UNLOCKED [45]m[0-5]0s", text_of(app)) is not None)
+        assert not app.read_only
+        first = app.unlocked_until
+        app.unlock()
+        monkeypatch.setattr(app, "unlocked_until", first + 60)
+        app._lock_again()  # the timer of the first
+        assert not app.read_only, "it was unlocked for longer since"
+        monkeypatch.setattr(app, "unlocked_until", 1.0)
+        app._lock_again()
+        await until(pilot, lambda: "READ-ONLY" in text_of(app))
+        assert "UNLOCKED" not in text_of(app)
+
+    drive(path, steps, wall=True)
+
+
 def test_the_palette_is_empty_while_the_wall_hides_the_board(path: Path, board: dibs.Board) -> None:
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         assert list(app.get_system_commands(app.screen)) == []

@@ -106,6 +106,7 @@ class DibsApp(App[None]):
         """Whether the wall display is shown, which is silent."""
         self.terms = terms
         self.read_only = self.config.read_only or wall
+        self.unlocked_until = 0.0
         source.lock(self.read_only)
         self.saving = Lock()
         """Held while a thread saves the view; the home directory may hang."""
@@ -195,7 +196,14 @@ class DibsApp(App[None]):
     def unlock(self) -> None:
         """Unlock the acts for five minutes."""
         self._lock(False)
-        self.set_timer(_UNLOCKED, lambda: self._lock(True))
+        self.unlocked_until = time.monotonic() + _UNLOCKED
+        self.set_timer(_UNLOCKED, self._lock_again)
+
+    def _lock_again(self) -> None:
+        """Lock the acts, unless they were unlocked once more since."""
+        if time.monotonic() >= self.unlocked_until - 0.5:
+            self.unlocked_until = 0.0
+            self._lock(True)
 
     def _lock(self, locked: bool) -> None:
         self.read_only = locked

@@ -19,7 +19,6 @@ _TTLS = 1.5
 _KEPT = 1000
 _LONG = 60
 """The most characters that are shown of a name."""
-_LINES = 2
 REVOKING = ("force-release", "reap")
 _TRIED = {
     "beat": "tried to send a heartbeat",
@@ -61,14 +60,12 @@ class LateHolders:
 
     def __init__(self) -> None:
         self._watched: dict[str, _Revoked] = {}
-        self.back: dict[str, str] = {}
-        """One sentence for each holder that came back, by revoked claim; kept until `clear`."""
+        self.back: dict[str, _Return] = {}
+        """Each holder that came back, by revoked claim; kept until `clear`."""
         self._ends: dict[str, float] = {}
         """When the watch of each claim in `back` ends, in seconds of the board's clock."""
         self._dropped = 0
         """The number of holders that came back and are no longer listed."""
-        self._returns: dict[str, _Return] = {}
-        """The same holders as in `back`, in parts."""
         self.count = 0
         """The number of holders that ever came back."""
         self.newest = ""
@@ -88,20 +85,14 @@ class LateHolders:
         """Note a beat of a revoked claim; True if its holder was watched for."""
         return self._came_back(stem, at, "sent a heartbeat", tasks)
 
-    def lines(self) -> list[str]:
-        """The newest holders that came back, and a line for all others."""
-        found = list(self.back.values())[::-1]
-        more = len(found) + self._dropped - _LINES
-        rest = [f"and {more:,} more came back, with revoked claims"] if more > 0 else []
-        return [*found[:_LINES], *rest]
-
-    def folded(self) -> tuple[str, str]:
-        """All holders that came back in one line: who, and what the last one did."""
-        found = list(self._returns.values())
+    def folded(self, since: float = 0.0) -> tuple[str, str]:
+        """All holders that came back since a time in one line: who, and what the last one did."""
+        found = [each for each in self.back.values() if each.at >= since]
         if not found:
             return "", ""
         last = found[-1]
-        count, who = len(found) + self._dropped, {each.who for each in found}
+        dropped = self._dropped if len(found) == len(self.back) else 0
+        count, who = len(found) + dropped, {each.who for each in found}
         if count == 1:
             claim = f"its revoked claim #{last.fence} on {last.id}"
         else:
@@ -112,7 +103,6 @@ class LateHolders:
     def clear(self) -> None:
         """Forget those that came back, because the operator has read it."""
         self.back.clear()
-        self._returns.clear()
         self._ends.clear()
         self._dropped = 0
 
@@ -122,7 +112,7 @@ class LateHolders:
         A dashboard that is opened reads old events, too; they need no one's attention any more.
         """
         for stem in [s for s, end in self._ends.items() if end < now and s not in keep]:
-            del self._ends[stem], self.back[stem], self._returns[stem]
+            del self._ends[stem], self.back[stem]
             self.count -= 1
 
     def _watch(self, event: Event, known: Holder | None) -> None:
@@ -150,12 +140,11 @@ class LateHolders:
             f"{old.who} came back and {how}: its claim #{task.fence} on {clean(task.id, _LONG)} "
             f"was revoked{holder}"
         )
-        self.back[stem], self._ends[stem] = f"{clock(at)} {self.newest}", old.until
-        self._returns[stem] = _Return(
-            old.who, clean(task.id, _LONG), task.fence, f"{how}, {clock(at)}{holder}", at
-        )
+        did = f"{how}, {clock(at)}{holder}"
+        self.back[stem] = _Return(old.who, clean(task.id, _LONG), task.fence, did, at)
+        self._ends[stem] = old.until
         if len(self.back) > _KEPT:
             oldest = next(iter(self.back))
-            del self.back[oldest], self._ends[oldest], self._returns[oldest]
+            del self.back[oldest], self._ends[oldest]
             self._dropped += 1
         return True

@@ -22,6 +22,8 @@ _ENDS = {"stale": "reaps", "failed": "fails"}
 """The events that say when there was last one of a state."""
 _SECOND = 1_000_000_000
 _LONG = 400
+_BACK = 600
+"""The seconds for which the wall shows a holder that came back."""
 
 
 class WallLine(NamedTuple):
@@ -59,10 +61,17 @@ def wall_lines(
     found = [*_pauses(model)]
     if brake := model.brake.why(time.monotonic()):
         found.append(WallLine("breaker", "alarm", "bulk acts", "locked", clean(brake, _LONG)))
-    found += [WallLine("from", "late", line, "", "") for line in model.late_holders.lines()]
+    if back := came_back(model):
+        found.append(WallLine("from", "late", back, "", ""))
     groups = problems(model, config, findings)
     found += [_line(model, line) for line in lines_of(model, groups)]
     return sorted(found, key=lambda line: line.glyph != "asked")
+
+
+def came_back(model: BoardModel) -> str:
+    """Which holders came back in the last minutes; on a wall no one presses Esc to hide them."""
+    who, last = model.late_holders.folded(model.now.fs / _SECOND - _BACK)
+    return f"{who}  {last}" if who else ""
 
 
 def under(model: BoardModel, lines: Sequence[WallLine], state: str) -> str:

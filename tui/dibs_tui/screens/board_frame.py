@@ -242,6 +242,8 @@ class BoardFrame:
             yield "BRAKE"
         if dashboard.read_only or not health.writable:
             yield "READ-ONLY"
+        elif (left := dashboard.unlocked_until - time.monotonic()) > 0:
+            yield f"UNLOCKED {short(left)}"
         if dashboard.janitor.on:
             yield "REAPING"
         if model.knows() and not health.live and not health.trouble:

@@ -25,6 +25,9 @@ class Dashboard(Protocol):
     hints_until: float
     """Until when a live demo shows its hint, on the monotonic clock; 0 if it shows none."""
 
+    unlocked_until: float
+    """Until when acts are unlocked that are locked else, on the monotonic clock; else 0."""
+
     toasts: list[Toast]
     """The current messages, newest last."""
 

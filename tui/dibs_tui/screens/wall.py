@@ -17,7 +17,7 @@ from dibs_tui.model.cards import trouble_of
 from dibs_tui.model.commands import spelled
 from dibs_tui.model.frame.graph_band import drain_text
 from dibs_tui.model.hour import WAITING, Hour, hour, hour_key
-from dibs_tui.model.wall import COUNTED, WallLine, under, wall_lines
+from dibs_tui.model.wall import COUNTED, WallLine, came_back, under, wall_lines
 from dibs_tui.screens.dashboard import Dashboard
 from dibs_tui.text.ages import UNREAD, clock, rate, short
 from dibs_tui.text.safe import clean
@@ -182,7 +182,7 @@ class WallScreen(Screen[None]):
     def _keys(self) -> list[str]:
         """The keys that work here."""
         keys = [spelled(key) for key in self._quit[:1]]
-        if self._model.late_holders.back:
+        if came_back(self._model):
             leaves = ["Esc hides late holders"]
         else:
             leaves = [] if self._dashboard.wall else ["Esc leaves"]
@@ -207,7 +207,7 @@ class WallScreen(Screen[None]):
             from dibs_tui.screens.help import HelpScreen
 
             self.app.push_screen(HelpScreen(self._dashboard.commands))
-        elif event.key == "escape" and self._model.late_holders.back:
+        elif event.key == "escape" and came_back(self._model):
             self._model.late_holders.clear()
             self.tick()
         elif event.key in ("escape", *self._quit) and not self._dashboard.wall:

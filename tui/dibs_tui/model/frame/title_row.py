@@ -18,12 +18,13 @@ BADGES = {
     "PAUSED": "pause",
     "BRAKE": "alarm",
     "READ-ONLY": "muted",
+    "UNLOCKED": "late",
     "REAPING": "ok",
     "POLLING": "late",
     "FROZEN": "accent",
     "MUTED": "muted",
 }
-"""Every badge in its order, with its ground."""
+"""The first word of every badge in their order, with its ground."""
 
 
 class Title(NamedTuple):
@@ -84,7 +85,7 @@ def _badges(badges: tuple[str, ...], room: int, *, modes: bool) -> list[Pieces]:
         found: list[Piece] = []
         for badge in badges[:most]:
             stopped = badge == "REAPING" and "BRAKE" in badges
-            ground = "muted" if stopped else BADGES[badge]
+            ground = "muted" if stopped else BADGES[badge.partition(" ")[0]]
             found += [Piece(f" {badge} ", "bg", bold=True, ground=ground), Piece(" ")]
         if rest:
             found.append(Piece(f"+{rest}", "muted"))
