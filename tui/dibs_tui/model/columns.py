@@ -84,8 +84,13 @@ def _id(line: TaskLine) -> str:
     return {"closed": "▸ ", "open": "▾ "}.get(line.fold, "") + line.id
 
 
+def _is_fold(line: TaskLine) -> bool:
+    """Whether a line stands for many tasks."""
+    return line.fold in ("closed", "open")
+
+
 def _id_ink(line: TaskLine) -> str:
-    if line.fold in ("closed", "open"):
+    if _is_fold(line):
         return "bright bold"
     if line.state == "gone":
         return "faint strike"
@@ -135,19 +140,17 @@ def _evidence_ink(line: TaskLine) -> str:
 
 
 def _left(line: TaskLine) -> str:
-    """The time until the lease expires, or since it has."""
+    """The time until the lease expires; none is left if it has."""
     entry = line.entry
     if entry.ttl is None or entry.age is None or entry.held is None:
         return ""
-    if line.state == "stale":
-        return _past(line)
     at_most = "≤" if line.age_prefix else ""
     return at_most + short(max(0.0, entry.ttl - entry.age))
 
 
 def _left_ink(line: TaskLine) -> str:
     if line.state == "stale":
-        return _past_ink(line)
+        return "muted"
     ink = _lease_ink(line)
     if ink == "l1":
         return "alarm bold"
@@ -170,14 +173,18 @@ def _past_ink(line: TaskLine) -> str:
 
 def _time(line: TaskLine) -> str:
     """The time that matters in a state: left, past, waiting, or since when it ended."""
-    if line.state in ("stale", "claimed", "held", "late"):
+    if line.state == "stale":
+        return _past(line)
+    if line.state in ("claimed", "held", "late"):
         return _left(line)
     starts = line.entry.starts
     return f"in {brief(starts)}" if starts else _waiting(line)
 
 
 def _time_ink(line: TaskLine) -> str:
-    if line.state in ("stale", "claimed", "held", "late"):
+    if line.state == "stale":
+        return _past_ink(line)
+    if line.state in ("claimed", "held", "late"):
         return _left_ink(line)
     return _waiting_ink(line)
 
@@ -234,7 +241,7 @@ def _note(line: TaskLine) -> str:
 
 
 def _note_ink(line: TaskLine) -> str:
-    if line.fold in ("closed", "open"):
+    if _is_fold(line):
         return "fail" if line.state == "failed" else "faint"
     if line.entry.note or line.entry.question or line.usual:
         return "text"
@@ -360,7 +367,7 @@ COLUMNS = {
     ),
     "owner": Column(
         "owner", 12, 2, lambda line: _holder_text(line, line.entry.owner), _owner,
-        lambda line: "text bold" if line.fold in ("closed", "open") else "muted", moving="live",
+        lambda line: "text bold" if _is_fold(line) else "muted", moving="live",
     ),
     "host": Column(
         "host", 9, 4, lambda line: _holder_text(line, line.entry.host), _host, _ink("faint"),
@@ -390,7 +397,7 @@ COLUMNS = {
         lambda m, t: t.fence, _ink("faint"), right=True, rare=True,
     ),
     "priority": Column(
-        "pri", 3, 4, lambda line: str(line.entry.priority), _urgency,
+        "pri", 3, 4, lambda line: "" if _is_fold(line) else str(line.entry.priority), _urgency,
         lambda line: "text" if line.entry.priority > DEFAULT_PRIORITY else "muted",
         right=True, falls=True, moving="later",
     ),

@@ -18,10 +18,20 @@ class PanelSpec(NamedTuple):
     """The columns beside other panels."""
     glyph: str
     """The state whose glyph stands before the title; empty for none."""
+    more: tuple[str, ...]
+    """The other columns that say something of these states, and that no column above repeats."""
 
 
 def _panel(
-    title: str, states: str, columns: str, sort: str, empty: str, *, grid: str = "", glyph: str = ""
+    title: str,
+    states: str,
+    columns: str,
+    sort: str,
+    empty: str,
+    *,
+    grid: str = "",
+    glyph: str = "",
+    more: str,
 ) -> PanelSpec:
     return PanelSpec(
         title,
@@ -31,6 +41,7 @@ def _panel(
         empty,
         tuple((grid or columns).split()),
         glyph,
+        tuple(more.split()),
     )
 
 
@@ -41,6 +52,7 @@ PANELS = {
         "id owner state time note",
         "state",
         "no open tasks",
+        more="host held beat fence tries priority progress metadata",
     ),
     "available": _panel(
         "available",
@@ -48,6 +60,7 @@ PANELS = {
         "id priority waiting tries",
         "priority",
         "no available tasks",
+        more="fence reason",
         glyph="available",
     ),
     "claimed": _panel(
@@ -56,6 +69,7 @@ PANELS = {
         "id owner host lease left held beat fence note progress",
         "held",
         "no claimed tasks",
+        more="tries priority metadata",
         glyph="claimed",
     ),
     "stale": _panel(
@@ -64,6 +78,7 @@ PANELS = {
         "id owner host evidence past held beat fence note progress",
         "past",
         "no stale claims",
+        more="tries priority metadata",
         glyph="stale",
     ),
     "failed": _panel(
@@ -72,6 +87,7 @@ PANELS = {
         "id owner ended tries fence reason",
         "ended",
         "no failed tasks",
+        more="priority",
         grid="id ended reason",
         glyph="failed",
     ),
@@ -81,6 +97,7 @@ PANELS = {
         "id ended fence tries by",
         "ended",
         "no done tasks",
+        more="priority",
         grid="id ended by",
         glyph="done",
     ),
@@ -90,6 +107,7 @@ PANELS = {
         "id owner host lease left held beat fence note",
         "state",
         "no locks yet: the verb `acquire` makes one",
+        more="progress metadata",
         glyph="held",
     ),
 }

@@ -117,10 +117,9 @@ class ListCommands:
         table = self._body.table
         if table is None:
             return _OWN_COLUMNS
-        everything = tuple(key for key in PANELS["claimed"].columns if key not in table.columns)
-        table.recall(
-            None, (*table.columns, *everything) if everything else PANELS[table.panel].columns
-        )
+        spec = PANELS[table.panel]
+        more = tuple(key for key in (*spec.columns, *spec.more) if key not in table.columns)
+        table.recall(None, (*table.columns, *more) if more else spec.columns)
         table.refresh()
         return None
 
