@@ -145,6 +145,33 @@ def test_a_refresh_does_not_wait_for_the_next_pass(where: str) -> None:
         found.until(lambda: added in found.names)
 
 
+def test_why_tasks_failed_is_searched_for_in_the_complete_log_after_the_board(where: str) -> None:
+    board = dibs.open(where)
+    for reason in ("no route to db-1", "no disk"):  # the last one counts
+        claim = board.claim("task-2", owner="w")
+        assert claim is not None
+        claim.fail(reason)
+    board.park(board.find("task-3")[0].name, "withdrawn")
+    for ident in ("later", "done"):
+        transitions(where, ident)
+    with watched(where) as found:
+        found.until(lambda: any(delta.reasons_read for delta in found.deltas))
+        read = [d.reasons_read for d in found.deltas if d.reasons_read is not None]
+        assert read == [False, True]
+        board_at = next(n for n, d in enumerate(found.deltas) if d.complete)
+        past_at = next(n for n, d in enumerate(found.deltas) if d.past)
+        assert board_at < past_at
+        past = [event for delta in found.deltas for event in delta.past]
+        reasons = {event.id: event.reason for event in past}
+        assert reasons == {"task-2": "no disk", "task-3": "withdrawn"}
+
+
+def test_a_search_of_the_log_ends_on_a_board_without_failures_too(where: str) -> None:
+    with watched(where) as found:
+        found.until(lambda: any(delta.reasons_read for delta in found.deltas))
+        assert not any(delta.past for delta in found.deltas)
+
+
 # A reader that lags, or fails
 
 

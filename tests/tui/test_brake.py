@@ -25,7 +25,7 @@ from dibs_tui.source.board_source import BoardSource
 from dibs_tui.text.ages import clock
 from tests.core.tools import Movable, World, opened
 from tests.tui.board_models import SECOND, holder, still, task_of
-from tests.tui.live import text_of, until
+from tests.tui.live import drive, text_of, until
 
 
 def silences(count: int, hosts: int, *, apart: float = 1.0) -> list[MissedBeat]:
@@ -40,20 +40,48 @@ def test_one_host_that_stops_is_no_reason_to_suspect_the_storage() -> None:
     brake.note_stale(silences(50, 1, apart=0.1), 60, 105.0)
     assert not brake.why(105.0)
     stray = MissedBeat(1000 * SECOND, 1020 * SECOND, "gpu-1", "stray")
-    brake.note_stale([stray], 60, 106.0)
+    brake.note_stale([*silences(50, 1, apart=0.1), stray], 60, 106.0)
     assert not brake.why(106.0)
 
 
-def test_silence_on_many_hosts_within_one_beat_engages_the_brake_until_all_is_well() -> None:
+def test_silence_on_many_hosts_within_one_beat_engages_the_brake_until_one_is_back() -> None:
     brake = Brake()
-    for n, silence in enumerate(silences(12, 3)):
-        brake.note_stale([silence], 40, 100.0 + n)
+    stale = silences(12, 3)
+    for n in range(12):
+        brake.note_stale(stale[: n + 1], 40, 100.0 + n)
     assert (
         f"12 claims on 3 hosts stopped beating at {clock(1011 * SECOND)}, within one heartbeat"
         in brake.why(112.0)
     )
-    assert brake.why(111.0 + HEALTHY - 1)
-    assert not brake.why(111.0 + HEALTHY + 1)
+    assert brake.why(111.0 + 60 * HEALTHY), "nothing says that the storage is well"
+    brake.note_stale(stale[1:], 40, 9000.0, back=["t0"])
+    assert "come back" in brake.why(9000.0)
+    brake.note_stale(stale[1:], 40, 9001.0)
+    assert brake.stopped == 0
+    assert brake.why(9000.0 + HEALTHY - 1)
+    assert not brake.why(9000.0 + HEALTHY + 1), "the others have stopped alone"
+
+
+def test_the_brake_of_claims_that_are_gone_is_held_for_a_while() -> None:
+    brake = Brake()
+    brake.note_stale(silences(12, 3), 40, 100.0)
+    brake.note_stale([], 28, 500.0)
+    assert brake.why(500.0 + HEALTHY - 1)
+    assert not brake.why(500.0 + HEALTHY + 1)
+
+
+def test_a_person_who_allows_bulk_acts_allows_them_for_these_claims_only() -> None:
+    brake = Brake()
+    brake.note_stale(silences(12, 3), 40, 100.0)
+    assert brake.stopped == 12
+    brake.unlock()
+    brake.note_stale(silences(12, 3), 40, 200.0)
+    assert not brake.why(200.0)
+    later = [one._replace(beat=one.beat + 900 * SECOND, due=one.due + 900 * SECOND, name=f"x{n}")
+             for n, one in enumerate(silences(12, 3))]  # fmt: skip
+    brake.note_stale([*silences(12, 3), *later], 40, 300.0)
+    assert brake.why(300.0)
+    assert brake.stopped == 12
 
 
 def test_claims_with_different_leases_can_have_stopped_together() -> None:
@@ -61,7 +89,7 @@ def test_claims_with_different_leases_can_have_stopped_together() -> None:
     first, *later = silences(4, 2, apart=0)
     brake.note_stale([first], 5, 100.0)
     assert not brake.why(100.0)
-    brake.note_stale(later, 5, 140.0)
+    brake.note_stale([first, *later], 5, 140.0)
     assert brake.why(140.0)
 
 
@@ -144,15 +172,60 @@ def test_a_released_brake_stays_released_until_all_is_well() -> None:
     assert brake.why(200.0)
 
 
-def test_the_model_reports_new_silences_to_the_brake_and_no_earlier_ones() -> None:
-    for opened_before in (False, True):
-        model = still() if opened_before else BoardModel()
-        names = [f"t{n}.f1.w-{n:010X}.claimed" for n in range(6)]
-        tasks = [task_of(name) for name in names]
-        found = {t.name: holder(host=f"web-{n % 2}")._replace(task=t) for n, t in enumerate(tasks)}
-        stale = dict.fromkeys(names, dibs.Verdict.EXPIRED)
-        model.apply(Delta(added=tuple(tasks), holders=found, stale=stale))
-        assert bool(model.brake.why(time.monotonic())) == opened_before
+@pytest.mark.parametrize("opened_before", [True, False])
+def test_the_brake_judges_the_board_as_it_is_also_at_its_opening(opened_before: bool) -> None:
+    model = still() if opened_before else BoardModel()
+    names = [f"t{n}.f1.w-{n:010X}.claimed" for n in range(6)]
+    tasks = [task_of(name) for name in names]
+    found = {t.name: holder(host=f"web-{n % 2}")._replace(task=t) for n, t in enumerate(tasks)}
+    stale = dict.fromkeys(names, dibs.Verdict.EXPIRED)
+    model.apply(Delta(added=tuple(tasks), holders=found, stale=stale))
+    assert "6 claims on 2 hosts stopped beating" in model.brake.why(time.monotonic())
+    assert model.brake.why(time.monotonic() + 9000)
+    model.apply(Delta(stale={names[0]: None}))
+    assert "come back" in model.brake.why(time.monotonic())
+    assert not model.brake.why(time.monotonic() + HEALTHY + 1)
+
+
+def test_processes_that_have_exited_say_nothing_about_the_storage() -> None:
+    model = BoardModel()
+    names = [f"t{n}.f1.w-{n:010X}.claimed" for n in range(6)]
+    tasks = [task_of(name) for name in names]
+    found = {t.name: holder(host=f"web-{n % 2}")._replace(task=t) for n, t in enumerate(tasks)}
+    stale = dict.fromkeys(names, dibs.Verdict.DEAD)
+    model.apply(Delta(added=tuple(tasks), holders=found, stale=stale))
+    assert not model.brake.why(time.monotonic())
+
+
+def test_a_dashboard_opened_after_all_stopped_offers_the_check_and_no_release(
+    tmp_path: Path,
+) -> None:
+    here = dibs.this_host()
+    for n in range(4):
+        board = dibs.open(tmp_path, host=f"web-{n}")
+        board.add(f"t{n}")
+        assert board.claim(owner=f"w{n}", ttl=1) is not None
+    assert here.name not in ("web-0", "web-1")
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: app.model.brake.stopped == 4)
+        await pilot.press("8")
+        await until(pilot, lambda: "dibs check --probe" in text_of(app))
+        await pilot.press("X")
+        await pilot.pause()
+        assert "Force-release" not in text_of(app)
+        await pilot.press("4", "asterisk", "X")
+        await until(pilot, lambda: "locked: 4 claims on 4 hosts stopped beating" in text_of(app))
+        assert app.board_screen is not None
+        app.board_screen.commands.run("brake")
+        await pilot.pause(0.1)
+        await until(pilot, lambda: "type `4` to allow acts on many claims" in text_of(app))
+        await pilot.press("4", "enter")
+        await until(pilot, lambda: not app.model.brake.why(time.monotonic()))
+        await pilot.press("X")
+        await until(pilot, lambda: "Force-release 4 claims" in text_of(app))
+
+    drive(tmp_path, steps)
 
 
 def test_a_clock_that_jumps_under_the_board_locks_acts_on_many_until_the_word_is_typed(

@@ -46,6 +46,8 @@ POLL = 1.5
 """Seconds between two passes if no hints arrive."""
 _EVERY = 1.0
 """Seconds between two passes if hints arrive."""
+_BESIDE = 0.05
+"""Seconds between two slices of a search of the log, which keys and hints may need."""
 _RIGHTS = 10.0
 """Seconds between two checks of what this user may change."""
 _ROOM = 5.0
@@ -104,6 +106,8 @@ class ReaderThread(Thread):
         self._tries = 0
         self._known = False
         """Whether a board was seen at the path: then an empty directory is not the board."""
+        self._searched = 0.0
+        """When the last slice of the log was searched."""
         self._rights_at = 0.0
         self._unwritable = ""
         self._room_at = 0.0
@@ -255,9 +259,15 @@ class ReaderThread(Thread):
         """Handle hints and requests until the next pass is due."""
         until = tracker.due(_EVERY if self._live() else self._poll)
         while not self._ended:
+            self._search(tracker)
+            wait = max(0.0, until - time.monotonic())
             try:
-                what, names = self._inbox.get(timeout=max(0.0, until - time.monotonic()))
+                what, names = self._inbox.get(
+                    timeout=min(wait, _BESIDE) if tracker.searching else wait
+                )
             except Empty:
+                if tracker.searching and time.monotonic() < until:
+                    continue
                 return
             self._busy(True)
             match what:
@@ -270,6 +280,14 @@ class ReaderThread(Thread):
                     return
             self._busy(False)
             until = min(until, tracker.due(_EVERY))
+
+    def _search(self, tracker: BoardTracker) -> None:
+        """Search a slice of the log, also while hints keep coming."""
+        if tracker.searching and time.monotonic() >= self._searched + _BESIDE:
+            self._busy(True)
+            tracker.search()
+            self._busy(False)
+            self._searched = time.monotonic()
 
     def _publish(self, delta: Delta) -> None:
         """Report a difference; the first one of a board also ends the state of trouble."""

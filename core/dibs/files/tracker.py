@@ -21,6 +21,7 @@ from dibs.model.delta import Delta, DeltaPart, parts
 from dibs.model.events import REVOKING
 from dibs.model.evidence import Verdict
 from dibs.model.names import PAUSED, read_any
+from dibs.model.reasons import ATTEMPTS_ENDED, PAST, ReasonSearch, may_have_reason
 from dibs.model.sample import SECOND, Sample
 from dibs.model.task import ASKED
 from dibs.process_exits import ProcessExits
@@ -47,7 +48,10 @@ _OLDEST = 1000
 _SLICE = 4000
 _HISTORY = 1800.0
 _REPORTED = 5000
-"""So many past events are reported at most; the rates count all of them."""
+"""So many past events are reported at most; the rates count all of them, and why tasks are not
+done is searched for in the complete log."""
+_SEARCH = 0.05
+"""Seconds for which the log is searched before hints and names have their turn."""
 _ASKED = 200
 """So many questions of one part are read at most; a person reads fewer."""
 _QUICK = 0.1
@@ -88,6 +92,10 @@ class BoardTracker:
         """Changes in the index that were not reported yet."""
         self._facts: dict[str, Facts] = {}
         self._stale: dict[str, Verdict] = before._stale if before is not None else {}
+        self._search: ReasonSearch | None = None
+        """What is still to be found in the log; the board is shown before it ends."""
+        self._reasons_read: bool = before is not None and same_board and before._reasons_read
+        self._new_reasons_read: bool | None = None if self._reasons_read else False
         self._late_beats: tuple[str, ...] = ()
         self._pauses: tuple[Pause, ...] | None = None
         self._new_pauses: tuple[Pause, ...] | None = None
@@ -140,7 +148,27 @@ class BoardTracker:
         rates, events, read_to = self._recent()
         self._report_names(change.added, change.removed, events=events, rates=rates, completes=True)
         self._read_to = read_to
+        if not self._reasons_read:
+            ended = self._log.newest_first(verbs=ATTEMPTS_ENDED, until=read_to)
+            failed = (task.id for task in self._index.tasks.values() if may_have_reason(task))
+            self._search = ReasonSearch(ended, failed, self._now.fs / 1e9 - PAST)
         self._scan_at = self._claims_at = time.monotonic()
+
+    @property
+    def searching(self) -> bool:
+        """Whether the log is still searched for why tasks are not done."""
+        return self._search is not None
+
+    def search(self) -> None:
+        """Report the next slice of what the log says about tasks that are not done."""
+        if self._search is None:
+            return
+        found, done = self._search.read(_SEARCH), self._search.done
+        if done:
+            self._reasons_read = self._new_reasons_read = True
+        if found or done:
+            self._report(self._delta(past=found))
+        self._search = None if done else self._search
 
     def due(self, every: float) -> float:
         """When the next pass is due, on the monotonic clock."""
@@ -249,6 +277,7 @@ class BoardTracker:
         stale, self._new_stale = self._new_stale, {}
         late_beats, self._late_beats = self._late_beats, ()
         pauses, self._new_pauses = self._new_pauses, None
+        reasons_read, self._new_reasons_read = self._new_reasons_read, None
         return Delta(
             holders=MappingProxyType(self._holders(facts)),
             stale=MappingProxyType(stale),
@@ -260,6 +289,7 @@ class BoardTracker:
             strangers=len(self._index.strangers),
             complete=self._complete,
             pauses=pauses,
+            reasons_read=reasons_read,
             **found,
         )
 

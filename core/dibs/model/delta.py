@@ -53,6 +53,11 @@ class Delta(NamedTuple):
     """The board's clock at its last reading."""
     exact: bool = True
     """Whether the clock could be read; if not, `now` is a lower bound."""
+    past: tuple[Event, ...] = ()
+    """Events from before `events`, newest first: why each task that is not done failed last, and
+    the reaps of the last half hour. They come in slices while the log is read backwards."""
+    reasons_read: bool | None = None
+    """False when that reading begins, True with its end; None if it is as before."""
     late_beats: tuple[str, ...] = ()
     """Revoked claims that still beat, by their exact names without the state word."""
     probe: float = 0.0
@@ -71,8 +76,8 @@ class Delta(NamedTuple):
     @property
     def news(self) -> bool:
         """Whether there is more than heartbeats, which can wait for the next second."""
-        found = self.added or self.removed or self.stale or self.since or self.events
-        lists = (self.waiters, self.pauses)
+        found = self.added or self.removed or self.stale or self.since or self.events or self.past
+        lists = (self.waiters, self.pauses, self.reasons_read)
         return bool(found or self.late_beats) or any(each is not None for each in lists)
 
 

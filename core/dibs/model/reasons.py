@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
+
+from dibs.model.task import DONE, FAILED
 
 if TYPE_CHECKING:
     from dibs.model.events import Event
+    from dibs.model.task import Task
     from dibs.model.undoing import Backwards
 
 FAILURES = ("fail", "reap", "park")
@@ -16,6 +20,10 @@ ATTEMPTS_ENDED = (*FAILURES, "done")
 """The verbs after which the reason of an earlier attempt no longer applies."""
 
 
+_SLICE = 500
+"""So many events are found at once at most, because a screen sorts them in."""
+PAST = 1800.0
+"""The seconds for which a reap is reported to a watch that begins later."""
 _find_lost = re.compile(
     r"^(?:by an operator: )?no heartbeat for (\d{1,12}) s, ttl [0-9.e+]{1,20} s, "
     r"host ([^\s;]{1,255})"
@@ -54,3 +62,37 @@ def last_reasons(log: Backwards, idents: Iterable[str]) -> dict[str, str]:
             if not wanted:
                 break
     return found
+
+
+def may_have_reason(task: Task) -> bool:
+    """Whether the log can say why a task is not done: it failed, expired or was parked."""
+    return task.state != DONE and (task.attempts > 0 or task.state == FAILED)
+
+
+class ReasonSearch:
+    """Reads a log backwards, a slice at a time: why tasks are not done, and what was reaped."""
+
+    def __init__(self, newest_first: Iterator[Event], idents: Iterable[str], since: float) -> None:
+        """`newest_first` has at least the events of `ATTEMPTS_ENDED`; `since` ends the reaps."""
+        self._events = newest_first
+        self._wanted = set(idents)
+        self._since = since
+        self.done = False
+        """Whether nothing is left to find."""
+
+    def read(self, seconds: float) -> tuple[Event, ...]:
+        """What was found within about so many seconds, newest first."""
+        until = time.monotonic() + seconds
+        found: list[Event] = []
+        for event in self._events:
+            if not self._wanted and event.at < self._since:
+                break
+            if event.id in self._wanted and event.verb in ATTEMPTS_ENDED:
+                self._wanted.discard(event.id)
+                found.append(event)
+            elif event.verb == "reap" and event.at >= self._since:
+                found.append(event)
+            if len(found) >= _SLICE or time.monotonic() >= until:
+                return tuple(found)
+        self.done = True
+        return tuple(found)

@@ -31,6 +31,7 @@ from dibs.model.events import NOTHING_MOVED, Cursor, Event
 from dibs.model.evidence import Verdict
 from dibs.model.health import Health, Trouble
 from dibs.model.questions import decode_question
+from dibs.model.reasons import ATTEMPTS_ENDED, PAST, ReasonSearch, may_have_reason
 from dibs.model.sample import SECOND, Sample
 from dibs.model.task import ASKED, DONE, FAILED, FREE, Task
 from dibs.postgres import pausing, reading
@@ -55,7 +56,10 @@ _BACK = 5 * SECOND
 """A heartbeat may be committed that long after the time that it has."""
 _HISTORY = 1800.0
 _REPORTED = 5000
-"""So many past events are reported at most; the rates count all of them."""
+"""So many past events are reported at most; the rates count all of them, and why tasks are not
+done is searched for in the complete log."""
+_SEARCH = 0.02
+"""Seconds for which the log is searched beside a look; a page more is read at most."""
 _FEW = 200
 _RETRY = (0.1, 0.5, 1.0, 2.0)
 """Seconds until the server is asked again after trouble: less and less often."""
@@ -122,6 +126,9 @@ class PostgresWatch(Thread):
         self._beats_at = self._oldest_at = 0.0
         self._latest = 0
         self._complete = False
+        self._search: ReasonSearch | None = None
+        """What is still to be found in the log; the board is shown before it ends."""
+        self._reasons_read = False
         self._line = ""
         """The server's line of history, which changes as a standby is promoted."""
 
@@ -198,9 +205,16 @@ class PostgresWatch(Thread):
             since = self._now.fs / SECOND - _HISTORY
             more["rates"] = log.rates(since - _HISTORY, cursor, owners=True)
             more["events"] = tuple(log.recent(since, _REPORTED, cursor))
+            self._reasons_read = False
+        if not self._reasons_read:
+            more["reasons_read"] = False
         self._complete = True
         self._report_difference(session, self._listed(session), **more)
         self._cursor = cursor
+        if not self._reasons_read:
+            ended = log.newest_first(verbs=ATTEMPTS_ENDED, until=cursor)
+            failed = (task.id for task in self._tasks.values() if may_have_reason(task))
+            self._search = ReasonSearch(ended, failed, self._now.fs / SECOND - PAST)
 
     def _forget_lost_past(self, session: Session) -> None:
         """Follow from the present on if the server has lost what was reported, as a standby may.
@@ -297,6 +311,8 @@ class PostgresWatch(Thread):
         if start - self._oldest_at >= _OLDEST_EVERY:
             self._oldest_at = start
             self._look_for_oldest(session)
+        if self._search is not None:
+            self._look_for_reasons(self._search)
 
     def _report_events(self, session: Session, events: tuple[Event, ...]) -> None:
         """Report events, and the last name that they gave to each id."""
@@ -320,6 +336,14 @@ class PostgresWatch(Thread):
         if any(event.verb == "prioritize" or event.reason == "of prioritize" for event in events):
             since |= reading.since_of(session, list(since))
         self._report_names(session, came, went, since=since, events=events)
+
+    def _look_for_reasons(self, search: ReasonSearch) -> None:
+        """Report the next slice of what the log says about tasks that are not done."""
+        found = search.read(_SEARCH)
+        if found or search.done:
+            self._publish(past=found, reasons_read=True if search.done else None)
+        self._reasons_read = search.done
+        self._search = None if search.done else search
 
     def _look_for_pauses(self, session: Session) -> None:
         pauses = pausing.in_force(session, self._now.fs)

@@ -217,6 +217,9 @@ class RemoteWatch(Thread):
             events, rates = events[at:], None
         late = tuple(name for delta in found for name in delta.late_beats)
         more |= {"events": events, "rates": rates, "late_beats": late}
+        more["past"] = tuple(event for delta in found for event in delta.past)
+        read = (delta.reasons_read for delta in found[::-1])
+        more["reasons_read"] = next((each for each in read if each is not None), None)
         more |= {"pauses": last.pauses or (), "waiters": last.waiters or ()}
         for delta in found:
             more |= {"pauses": delta.pauses} if delta.pauses is not None else {}

@@ -18,6 +18,7 @@ from dibs_tui.acting.plan import ACTS, Act, Target, fitting, left_out
 from dibs_tui.acting.undo import Step, undo_plan
 from dibs_tui.model.board import BoardModel
 from dibs_tui.model.commands import BY_ID, Command
+from dibs_tui.model.last_reasons import why_incomplete
 from dibs_tui.text.safe import clean
 
 _REVOKING = ("force-release", "reap", "park")
@@ -26,6 +27,8 @@ a worker whose heartbeats cannot be written looks dead."""
 
 _HELD = 2.0
 """Seconds after a refused act in which nothing is copied: `y` was meant to confirm it."""
+
+_CHECK = "run `dibs check --probe`; then `allow bulk acts` (:) unlocks them"
 
 Ended = Callable[[dict[str, Outcome] | None], None]
 """Called with the outcome of each task by its exact name; None if the dialog was cancelled."""
@@ -209,7 +212,7 @@ class ActController:
         for act in acts_of(command):
             chosen = fitting(act, targets)
             if suspect and act.id in _REVOKING and sum(target.task.live for target in chosen) > 1:
-                return f"locked: {suspect}; run `allow bulk acts` from the palette (:)"
+                return f"locked: {suspect}; {_CHECK}"
             if chosen:
                 self._dialogs.act(act, chosen, self._ended, left_out(act, targets), self._undo_last)
                 return None
@@ -269,6 +272,9 @@ class ActController:
     def _matches(self) -> str | None:
         if not self._surface.filter_text:
             return "no filter is set: / sets one, * marks all rows shown"
+        unread = len(self._model.last_reasons.unread)
+        if why := why_incomplete(unread, self._surface.filter_text):
+            return why
         targets = self._targets({task.name: task for task in self._surface.listed()}.values())
         if not targets:
             return "no rows match the filter"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
 from operator import attrgetter
@@ -25,8 +25,8 @@ from dibs_tui.model.brake import Brake
 from dibs_tui.model.causes import missed_beat
 from dibs_tui.model.columns import COLUMNS, column_of, stale_since
 from dibs_tui.model.due_times import DueTimes
-from dibs_tui.model.failures import LastFailure
 from dibs_tui.model.folds import Fold, ListFolds, folds_of
+from dibs_tui.model.last_reasons import LastReasons
 from dibs_tui.model.late_holders import LateHolders
 from dibs_tui.model.oldest_waiting import OldestWaiting
 from dibs_tui.model.owners import held
@@ -35,11 +35,12 @@ from dibs_tui.model.slot_lines import SlotLines
 from dibs_tui.model.sorted_tasks import Descending, Key, SortedTasks
 from dibs_tui.model.task_line import TaskLine
 from dibs_tui.model.wait_times import WaitTimes
-from dibs_tui.text.ages import short
+from dibs_tui.text.ages import UNREAD, short
 from dibs_tui.text.safe import clean
 
 _FEED = 2000
-_REASONS = 5000
+REASON_UNREAD = f"reason {UNREAD}"
+"""What a row shows whose reason is not read yet."""
 _MOST_CHANGED = 5000
 """The most names that are kept to mark them as changed."""
 _KEPT_CLAIMS = 2000
@@ -120,12 +121,15 @@ class BoardModel:
         self.asked: dict[str, Task] = {}
         """The tasks that wait for an answer, by name."""
         self.beat_histories: dict[str, BeatHistory] = {}
-        self.reasons: dict[str, str] = {}
-        """The reason of the last failure or parking, by id; `parked` if a parking has none."""
-        self.failures: dict[str, LastFailure] = {}
-        """When and where the last attempt failed, by id; the same ids as in `reasons`."""
+        self.last_reasons = LastReasons()
+        self.reasons = self.last_reasons.texts
+        self.failures = self.last_reasons.failures
+        self._folded_at = 0
+        """The number of reasons when the lists were folded while the log was read."""
         self.failing: dict[str, Task] = {}
         """Unfinished tasks with at least one attempt, by name."""
+        self._untried: dict[str, Task] = {}
+        """Failed tasks without an attempt, by name: they were parked."""
         self._later: dict[str, Task] = {}
         """The later tasks, by name."""
         self.feed: deque[Event] = deque(maxlen=_FEED)
@@ -238,6 +242,10 @@ class BoardModel:
         """Seconds until the next later task is due, 0 if one is; None if none waits."""
         return next_start(self._later.values(), self.now.fs)
 
+    def unfinished(self) -> Iterator[Task]:
+        """The tasks that are not done after an attempt, and those that are failed without one."""
+        return chain(self.failing.values(), self._untried.values())
+
     def untaken(self) -> int:
         """How many tasks are available while no worker works or waits, for some seconds."""
         first = self.oldest.first(self.tasks)
@@ -290,13 +298,20 @@ class BoardModel:
             state,
             clean(self._slot_lines.title(task)),
             self.stale.get(task.name, ""),
-            clean(self.reasons.get(task.id, "")),
+            clean(self.reasons.get(task.id, "")) or self._why_no_reason(task),
             task.name in self._changed,
             self.age_prefix,
             self._usual(task, row),
             self._took.get(task.name),
             state == "available" and (row.age or 0) >= self.waiting_too_long,
         )
+
+    def _why_no_reason(self, task: Task) -> str:
+        return REASON_UNREAD if task.id in self.last_reasons.unread else ""
+
+    def unread(self, states: Container[str]) -> int:
+        """The number of tasks in these states whose last reasons are not read yet."""
+        return sum(self.state_of(task) in states for task in self.last_reasons.unread.values())
 
     def fold_line(self, fold: Fold, *, is_open: bool) -> TaskLine:
         """The line of many tasks now, as a table shows it: the times are those of the first."""
@@ -537,9 +552,9 @@ class BoardModel:
         """Whether the line of another slot stands for this one; a stale one has its own line."""
         return task.name not in self.stale and self._slot_lines.is_folded(task)
 
-    def _update_lists(self, task: Task) -> None:
-        """Insert, move or remove a task in every list."""
-        for listing in self._listings:
+    def _update_lists(self, task: Task, listings: Sequence[Listing] | None = None) -> None:
+        """Insert, move or remove a task in every list, or in these."""
+        for listing in self._listings if listings is None else listings:
             if listing.rest:
                 listing.rest.decided[task.name] = task
             if not listing.may_list(task):
@@ -565,9 +580,15 @@ class BoardModel:
             self.pauses = delta.pauses
         for task in delta.removed:
             self.tasks.pop(task.name, None)
+            self.last_reasons.went(task)
             if self._later.pop(task.name, None) is not None:
                 self._starts.drop(task.name)
         self.tasks.update([(task.name, task) for task in delta.added])
+        if self.last_reasons.reading:
+            for task in delta.added:
+                self.last_reasons.came(task)
+        if delta.reasons_read is False:
+            self.last_reasons.begin(self.tasks)
         self.asked.update([(task.name, task) for task in delta.added if task.state == "asked"])
         self.questions.update(delta.questions)
         slots = self._slot_lines.apply(delta.removed, delta.added, self.tasks)
@@ -585,13 +606,16 @@ class BoardModel:
                 history = self.beat_histories.get(name, _NEW)
                 history = self.beat_histories[name] = history.with_beat(holder.beat)
                 self._late.note(name, history.due())
+        back = [n for n, v in delta.stale.items() if v is None and n in self.stale]
         found = [n for n, verdict in delta.stale.items() if self._set_verdict(n, verdict)]
-        if found and self._opened:
-            self._became_stale(found)
+        back = [name for name in back if name in self.tasks]
+        was_open = self._opened
         self._opened = self._opened or (delta.complete and not delta.more)
         self._begun = self._begun or bool(delta.added and not delta.more)
         self.counts.update(map(_state, delta.added))
         self.counts.subtract(map(_state, delta.removed))
+        if self._opened and (found or back or not was_open):
+            self._judge_stale(back)
         self._update_all_lists(delta, aged, mark=was_complete)
         for slot in slots:
             self._update_lists(slot)
@@ -602,12 +626,16 @@ class BoardModel:
                 self._starts.note(task.name, task.not_before * 10**9)
         self.causes_version += any(t.state == "failed" for t in (*delta.added, *delta.removed))
         self.failing.update({t.name: t for t in delta.added if t.attempts and t.state != "done"})
+        self._untried.update(
+            {t.name: t for t in delta.added if not t.attempts and t.state == FAILED}
+        )
         if delta.rates is not None:  # this may be another board: forget the events of the last one
             self.feed.clear()
             self._intents.clear()
         known = set(self.late_holders.back)
         for event in delta.events:
             self.note(event)
+        self._note_past(delta)
         if delta.rates is not None:  # these rates already count the events above
             self.rates = delta.rates.copy()
             self.late_holders.drop_ended(self.now.fs / 1e9, known)
@@ -641,10 +669,12 @@ class BoardModel:
             self._stale_locks += (verdict is not None) - was
         return verdict is not None and not was
 
-    def _became_stale(self, names: Iterable[str]) -> None:
-        found = [claim for claim in held(self, names=names) if claim.host]
+    def _judge_stale(self, back: Collection[str] = ()) -> None:
+        """Show the brake every stale claim whose process is not known to have exited."""
+        doubted = [name for name, verdict in self.stale.items() if verdict is not Verdict.DEAD]
+        found = [claim for claim in held(self, names=doubted) if claim.host]
         live = sum(self.counts[state] for state in _LIVE)
-        self.brake.note_stale(map(missed_beat, found), live, time.monotonic())
+        self.brake.note_stale(map(missed_beat, found), live, time.monotonic(), back)
 
     def _update_all_lists(self, delta: Delta, aged: Iterable[str], *, mark: bool) -> None:
         """Apply a delta to every list."""
@@ -697,6 +727,7 @@ class BoardModel:
             self._took.pop(name, None)
             self.since.pop(name, None)
             self.failing.pop(name, None)
+            self._untried.pop(name, None)
             if self.asked.pop(name, None) is not None:
                 self.questions.pop(name, None)
             if task.live:
@@ -733,10 +764,14 @@ class BoardModel:
         self._note_end(event)
         known = self.holders.get(event.src) or self._ended_claims.get(event.src)
         self.late_holders.note(event, known, self.held())
-        if event.verb in FAILURES or (event.verb == "done" and event.id in self.reasons):
-            self._note_reason(event, known)
-        elif event.verb == "undo" and (parked := event.before) and parked.state == FAILED:
-            self._forget_reason(event.id)
+        if event.verb in FAILURES or (event.verb == "done" and self.last_reasons.about(event.id)):
+            self.causes_version += 1
+            self.last_reasons.note(event, known)
+        elif event.verb == "forget" or (
+            event.verb == "undo" and (parked := event.before) and parked.state == FAILED
+        ):
+            self.causes_version += 1
+            self.last_reasons.forget(event.id)
 
     def _note_end(self, event: Event) -> None:
         """Remember when a task ended and how long its claim took; lists show the newest first."""
@@ -753,25 +788,19 @@ class BoardModel:
             self.since[event.dst] = int(event.at * 1e9)
             self._update_lists(task)
 
-    def _note_reason(self, event: Event, holder: Holder | None) -> None:
-        """Replace the reason of an id, also by none: the earlier one belongs to another failure."""
-        self._forget_reason(event.id)
-        reason = event.reason or ("parked" if event.verb == "park" else "")
-        if reason and event.verb != "done":
-            while len(self.reasons) >= _REASONS:
-                oldest = next(iter(self.reasons))
-                del self.reasons[oldest]
-                self.failures.pop(oldest, None)
-            self.reasons[event.id] = reason
-            before = event.before
-            host = holder.host if holder is not None else ""
-            owner = before.owner if before is not None else ""
-            self.failures[event.id] = LastFailure(event.at, host, owner)
-
-    def _forget_reason(self, ident: str) -> None:
-        self.causes_version += 1
-        self.reasons.pop(ident, None)
-        self.failures.pop(ident, None)
+    def _note_past(self, delta: Delta) -> None:
+        """Apply what the log says about the time before the board was opened."""
+        last = self.last_reasons
+        found = [task for task in map(last.note_past, delta.past) if task is not None]
+        if delta.reasons_read:
+            found += last.end()
+        if delta.reasons_read or len(last.texts) > 2 * self._folded_at:  # folding reads all of them
+            self._folded_at = len(last.texts)
+            self.causes_version += 1
+        shown = [one for one in self._listings if one.test or one.sort in _BY_REASON]
+        for task in found:
+            self._update_lists(task, shown)
+        last.prune(self.tasks)
 
     def _correct_wait(self, name: str, at: int | None) -> None:
         """Correct the waiting time of a task that waits for longer than its name exists."""
@@ -791,6 +820,8 @@ class BoardModel:
 
     def tick(self) -> None:
         """Sort again what is due since the last tick: beats that are overdue, and later tasks."""
+        if self._opened and self.brake.stopped:
+            self._judge_stale()
         now = self.now.fs
         for name in (*self._late.came(now), *self._starts.came(now)):
             task = self.tasks.get(name)
@@ -829,6 +860,8 @@ _ENDED = ("done", "failed")
 _LAST = frozenset((*_ENDED, "free"))
 """The states that a watch reports last."""
 _FOLDABLE = frozenset(("stale", "failed"))
+_BY_REASON = ("reason", "note")
+"""The columns whose order depends on reasons."""
 _STARTS = ("claim", "resume")
 _state = attrgetter("state")
 _NEW = BeatHistory()

@@ -6,8 +6,7 @@ workers. Workers that cannot beat are not dead, so their claims must not be rele
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from dibs.model.health import Trouble
@@ -38,7 +37,11 @@ class Brake:
     """Collects signs of a storage or clock fault, and says why bulk acts are locked."""
 
     def __init__(self) -> None:
-        self._missed: deque[tuple[float, MissedBeat]] = deque(maxlen=5000)
+        self._stopped: frozenset[str] = frozenset()
+        """The claims that stopped beating together, as long as none of them is back."""
+        self._judged: set[str] = set()
+        """Stale claims that no longer count: one that stopped with them is back, or a person said
+        that the storage is well."""
         self._suspect_at = -HEALTHY
         self._why = ""
         self._unlocked = False
@@ -49,22 +52,33 @@ class Brake:
         """When the last sign of trouble was before that."""
         self._trouble = ""
 
-    def note_stale(self, missed: Iterable[MissedBeat], live: int, at: float) -> None:
-        """Note claims that just became stale; `live` is the number of all live claims."""
-        new = set(missed)
-        self._missed.extend((at, one) for one in new)
-        while self._missed and self._missed[0][0] < at - HEALTHY:
-            self._missed.popleft()
-        for group in simultaneous(one for _, one in self._missed):
+    def note_stale(
+        self, missed: Iterable[MissedBeat], live: int, at: float, back: Collection[str] = ()
+    ) -> None:
+        """Judge all stale claims; `live` is the number of all live claims.
+
+        `back`: claims that are no longer stale, because they beat. It does not matter when a claim
+        became stale: this dashboard may have been opened later.
+        """
+        if not self._stopped.isdisjoint(back):
+            self._judged |= self._stopped
+            self._suspect(at, "claims that stopped beating together come back: wait for the others")
+        if self._stopped:  # it was so until now
+            self._suspect_at = max(self._suspect_at, at)
+        found = list(missed)
+        self._judged &= {one.name for one in found}
+        stopped: set[str] = set()
+        for group in simultaneous(one for one in found if one.name not in self._judged):
             hosts = {one.host for one in group}
-            many = len(group) >= max(_MIN_CLAIMS, _MIN_SHARE * live) and beyond_one_host(group)
-            if many and not new.isdisjoint(group):
+            if len(group) >= max(_MIN_CLAIMS, _MIN_SHARE * live) and beyond_one_host(group):
+                stopped |= {one.name for one in group}
                 self._suspect(
                     at,
                     f"{len(group):,} claims on {len(hosts):,} hosts stopped beating at "
                     f"{clock(max(one.beat for one in group))}, within one heartbeat: "
                     "suspect the storage or the clock, not the workers",
                 )
+        self._stopped = frozenset(stopped)
 
     def note_probe(self, seconds: float, at: float) -> None:
         """Note how long the last write to the board's probe file took."""
@@ -103,17 +117,24 @@ class Brake:
 
     def why(self, at: float) -> str:
         """Why bulk acts are locked; empty while they are not."""
-        if at - self._suspect_at > HEALTHY:
+        if at - self._suspect_at > HEALTHY and not self._stopped:
             self._why, self._unlocked = "", False
         return "" if self._unlocked else self._why
 
+    @property
+    def stopped(self) -> int:
+        """The number of claims that stopped together; bulk acts are locked until one is back."""
+        return len(self._stopped)
+
     def left(self, at: float) -> float:
-        """Seconds until bulk acts are unlocked, if no sign of trouble follows."""
+        """Seconds until bulk acts are unlocked, if no sign of trouble follows and none lasts."""
         return max(0.0, self._suspect_at + HEALTHY - at)
 
     def unlock(self) -> None:
         """Allow bulk acts although the storage is suspect."""
         self._unlocked = True
+        self._judged |= self._stopped
+        self._stopped = frozenset()
 
     def _suspect(self, at: float, why: str) -> None:
         self._suspect_at, self._why = at, why

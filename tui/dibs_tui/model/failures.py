@@ -1,8 +1,9 @@
-"""Failures with one cause: tasks whose last attempts ended with the same line."""
+"""Failures with one cause: tasks whose last attempts ended with the same line but for numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from dibs.model.task import FAILED, LATER
@@ -15,7 +16,19 @@ if TYPE_CHECKING:
 
 TOGETHER = 3
 """From so many tasks on, failures with the same last line are one problem."""
+TIMES = "\u00d7"
+VARIES = "#"
+"""Stands for a number or an address in which the reasons of one cause differ."""
 _WORDS, _LONG = 8, 200
+_without_exit = re.compile(r"^exit \d{1,3}: ").sub
+_without_numbers = re.compile(
+    r"0x[0-9a-fA-F]+"
+    r"|\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b"
+    r"|\b(?=[0-9a-fA-F]*\d)[0-9a-fA-F]{6,}\b"
+    r"|(?:[0-9a-fA-F]{1,4}:){2,}[0-9a-fA-F:]*"
+    r"|\d+(?:[.:]\d+)*"
+).sub
+"""Addresses of memory and of hosts, UUIDs, hexadecimal numbers of some length, other numbers."""
 
 
 class LastFailure(NamedTuple):
@@ -26,13 +39,19 @@ class LastFailure(NamedTuple):
     host: str
     """The host of the worker; empty if it is not known."""
     owner: str
+    parked: bool = False
+    """Whether a person decided so."""
+    pattern: str = ""
+    """What failures of the same cause have in common; empty without a reason."""
 
 
 class SharedFailure(NamedTuple):
     """What many failed tasks have in common."""
 
+    pattern: str
+    """Their last line with `VARIES` for each number and address, which identifies the group."""
     line: str
-    """The last line of their reasons; not cleaned."""
+    """The last line of their reasons if that is the same, else the pattern; not cleaned."""
     tasks: tuple[Task, ...]
     since: float
     """When the first of them failed; 0 if that is not known."""
@@ -48,7 +67,7 @@ class SharedFailure(NamedTuple):
     def text(self) -> str:
         """How many are later beside failed ones, since when, and on how many hosts or owners."""
         waits = len(self.tasks) - self.ended
-        parts = [self.line]
+        parts = []
         parts += [f"{waits:,} later"] if 0 < waits < len(self.tasks) else []
         parts += [f"since {clock(self.since)}"] if self.since else []
         parts += [self.where] if self.where else []
@@ -56,8 +75,9 @@ class SharedFailure(NamedTuple):
 
     @property
     def terms(self) -> str:
-        """The filter that shows them: the line's first plain words are in their reasons."""
-        words = [w for w in self.line.split() if w.isascii() and w.isprintable()]
+        """The filter that shows them: the pattern's first plain words are in their reasons."""
+        words = [w for w in self.pattern.split() if w.isascii() and w.isprintable()]
+        words = [part for word in words if len(part := max(word.split(VARIES), key=len)) > 2]
         return " ".join(f"reason~{word}" for word in words[:_WORDS])
 
 
@@ -67,22 +87,34 @@ def last_line(reason: str) -> str:
     return lines[-1][:_LONG] if lines else ""
 
 
+def pattern_of(reason: str) -> str:
+    """What failures with one cause have in common: the last line without exit code and numbers."""
+    line = last_line(reason)
+    return _without_numbers(VARIES, _without_exit("", line) or line)
+
+
 def shared_failures(model: BoardModel, test: Test | None) -> Iterator[SharedFailure]:
-    """The groups of failed and later tasks with the same last line."""
+    """The groups of failed and later tasks whose last lines differ in numbers at most."""
     alike: dict[str, list[Task]] = {}
+    failures = model.failures
     for task in model.failing.values():
-        if task.state in (FAILED, LATER) and (line := last_line(model.reasons.get(task.id, ""))):
-            alike.setdefault(line, []).append(task)
-    for line, tasks in alike.items():
+        if task.state in (FAILED, LATER) and (failure := failures.get(task.id)) is not None:
+            alike.setdefault(failure.pattern, []).append(task)
+    alike.pop("", None)
+    for pattern, tasks in alike.items():
         shown = tasks if test is None else [task for task in tasks if test(model.entry(task))]
         if len(shown) >= TOGETHER:
-            yield _shared(line, shown, model.failures)
+            yield _shared(pattern, shown, model)
 
 
-def _shared(line: str, tasks: list[Task], known: Mapping[str, LastFailure]) -> SharedFailure:
+def _shared(pattern: str, tasks: list[Task], model: BoardModel) -> SharedFailure:
+    known, reasons = model.failures, model.reasons
     found = [known[task.id] for task in tasks if task.id in known]
     since = min((failure.at for failure in found), default=0.0)
-    return SharedFailure(line, tuple(tasks), since, _where(found))
+    first = reasons[tasks[0].id]
+    same = all(reasons[task.id] == first for task in tasks)
+    line = _without_exit("", last_line(first)) or last_line(first) if same else pattern
+    return SharedFailure(pattern, line, tuple(tasks), since, _where(found))
 
 
 def _where(found: list[LastFailure]) -> str:

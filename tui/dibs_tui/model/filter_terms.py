@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from dibs.model.errors import BadName
-from dibs.model.filters import NUMBERS, parse
+from dibs.model.filters import NUMBERS, parse, uses
 
 _words = re.compile(r'(?:[^\s"]|"[^"]*(?:"|$))+').finditer
 _OPERATORS = "=!<>~^"
@@ -38,6 +38,11 @@ def split(line: str) -> list[Term]:
 def quoted(value: str) -> str:
     """A value as it is written in a line."""
     return f'"{value}"' if re.search(r"\s", value) else value
+
+
+def about_reason(line: str) -> bool:
+    """Whether a term is about the reasons of failures."""
+    return uses((term.text for term in split(line)), "reason")
 
 
 def unfinished(line: str) -> bool:

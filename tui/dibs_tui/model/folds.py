@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dibs import Task
 from dibs.model.task import FAILED
 from dibs_tui.model.causes import MANY, Cause, causes
-from dibs_tui.model.failures import TOGETHER, shared_failures
+from dibs_tui.model.failures import TIMES, TOGETHER, shared_failures
 from dibs_tui.model.owners import HeldClaim, held
 from dibs_tui.text.ages import clock, counted
 from dibs_tui.text.natural import natural
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from dibs_tui.model.board import BoardModel
 
 STALE = "stale"
-_TIMES = "\u00d7"
 _PREFIX = "fold/"
 """No name on a board begins like this, because no file name contains a slash and such a folder."""
 _SECOND = 1_000_000_000
@@ -109,11 +108,11 @@ def _failed(model: BoardModel, test: Test | None) -> Iterator[Fold]:
         names = tuple(task.name for task in failure.tasks if task.state == FAILED)
         if len(names) < TOGETHER:
             continue
-        since = f"since {clock(failure.since)[:5]}" if failure.since else ""
-        title = f"{len(names):,} {_TIMES} {clean(failure.line, 200)}"
-        note = ", ".join(part for part in (failure.where, since) if part)
+        line = clean(failure.line, 200)
+        title = f"{len(names):,} {TIMES} {line}"
+        note = line + (f" · since {clock(failure.since)[:5]}" if failure.since else "")
         many = failure.where or counted(len(names), "task")
-        yield Fold(_head(f"failed/{failure.line}", FAILED), title, many, "", note, names)
+        yield Fold(_head(f"failed/{failure.pattern}", FAILED), title, many, "", note, names)
 
 
 def _head(key: str, state: str) -> Task:

@@ -10,7 +10,8 @@ from dibs import Verdict
 from dibs.model.waiters import BROKEN
 from dibs_tui.model.columns import stale_since
 from dibs_tui.model.commands import BY_ID, spelled
-from dibs_tui.model.problems import WAITING, WORKERS, Group, Problem, why_waiting
+from dibs_tui.model.failures import TIMES
+from dibs_tui.model.problems import SHARED, STORAGE, WAITING, WORKERS, Group, Problem, why_waiting
 from dibs_tui.text.ages import clock, counted, short
 from dibs_tui.text.safe import clean
 
@@ -40,12 +41,12 @@ class ProblemLine(NamedTuple):
     command: str
     """The command that helps; empty if none does."""
     does: str
-    """What its key does, in a word or two."""
+    """What its key does, in a word or two; without one, what to run elsewhere."""
 
     def key(self, keys: Mapping[str, tuple[str, ...]]) -> str:
         """The key that helps, with what it does; `keys` are the user's own."""
         if not self.command:
-            return ""
+            return self.does
         found = keys.get(self.command, BY_ID[self.command].keys)
         return f"{spelled(found[0])} {self.does}".strip() if found else self.does
 
@@ -94,11 +95,12 @@ def _line(model: BoardModel, problem: Problem) -> ProblemLine:
             return ProblemLine(problem, False, word, _broken_for(model, problem), reason, *plain)
         case 10:
             return ProblemLine(problem, False, word, None, reason, "deliveries", ":deliveries")
-    command = plain if not folds else ("force-release", "release")
+    command = plain if not folds else _CHECK if problem.rank == STORAGE else _RELEASE
     return ProblemLine(problem, folds, word, None, reason, *command)
 
 
 _RELEASE = ("force-release", "release")
+_CHECK = ("", "dibs check --probe")
 
 
 def _stopped(model: BoardModel, problem: Problem) -> tuple[float, str]:
@@ -150,9 +152,10 @@ def _failed(model: BoardModel, problem: Problem) -> ProblemLine:
     known = (model.since[name] for name in problem.claims if name in model.since)
     at = min(islice(known, _MOST_LOOKED_AT), default=None)
     since = (model.now.fs - at) / _SECOND if at is not None else None
-    line = clean(problem.id, 400)
-    parts = [problem.word, reason.removeprefix(line).removeprefix(" · ")]
-    parts += [line] if len(line) > _SHORT else []  # else the line shows all of it as its name
+    line = clean(problem.id, 400).partition(f" {TIMES} ")[2]
+    parts = [reason]
+    if problem.key.startswith(SHARED) and len(line) > _SHORT:  # the name has no room for it
+        parts.append(line)
     text = " · ".join(filter(None, parts))
     return ProblemLine(problem, True, problem.state, since, text, "requeue", "requeue")
 

@@ -13,7 +13,7 @@ from dibs.model.task import DEFAULT_PRIORITY, FAILED, LATER
 from dibs.model.waiters import BROKEN, waiter_entry
 from dibs_tui.model.causes import MANY, Cause, separate_causes
 from dibs_tui.model.columns import stale_since
-from dibs_tui.model.failures import SharedFailure, shared_failures
+from dibs_tui.model.failures import TIMES, SharedFailure, shared_failures
 from dibs_tui.model.owners import HeldClaim, held
 from dibs_tui.text.ages import clock, counted, short
 
@@ -24,12 +24,16 @@ if TYPE_CHECKING:
 
 WORD = 11
 """The most letters of a problem's word, as in `12 attempts`."""
+STORAGE = 0
+"""The rank of what is wrong with the storage or the clock."""
 WAITING = 5
 """The rank of tasks that have waited too long."""
 WORKERS = 9
 """The rank of workers that wait because their tasks fail."""
 HOOKS = 10
 """The rank of hooks with deliveries that were not received."""
+SHARED = "4/="
+"""What the keys of failures with one cause begin with."""
 MOST = 1000
 """The most problems that one group lists; its total counts every problem."""
 _FILES = {
@@ -53,6 +57,12 @@ _HOOK = "hook"
 _BOARD = "board: storage or clock at fault"
 _UNTAKEN = "no workers: tasks are available, and no worker takes them"
 
+_UNREAD, _UNKNOWN_REASON, _ALONE = "reason not read yet", "no reason known", "different reasons"
+_WHY_ALONE = {
+    _UNREAD: "the log is still being read",
+    _UNKNOWN_REASON: "the log does not say why",
+    _ALONE: "fewer than 3 of each",
+}
 _NOW = {
     "later": "starts again later",
     "failed": "moved to failed",
@@ -80,6 +90,12 @@ class Problem(NamedTuple):
     """The filter that shows its tasks, if there are several."""
     claims: tuple[str, ...] = ()
     """The exact names of its tasks, if there are several."""
+
+
+def clear_words(model: BoardModel) -> str:
+    """What is said if there is no problem: it is not clear while a task is failed."""
+    parked = model.count(FAILED)
+    return f"no problem found; {counted(parked, 'task')} parked" if parked else "all clear"
 
 
 class Group(NamedTuple):
@@ -134,6 +150,7 @@ def problems(
         _group("available", _UNTAKEN, _untaken(model, test)),
         _group("failed", "failed together: the same last line", _shared(shared)),
         _group("failed", again, _failing(model, config, test, alike)),
+        _group("failed", "failed: all others", _others(model, config, test, alike)),
         _group("available", too_long, _waiting(model, config, test)),
         _group("failed", "hooks: events that could not be sent", _hooks(files, test)),
         _group("free", "files: duplicate or incomplete", _files(model, files, test)),
@@ -181,10 +198,10 @@ def _board(
     """Trouble with storage or clock, which makes every other line doubtful."""
     word, cause = trouble
     if word:
-        yield 4, Problem(0, "0/board", "failed", "board", word, cause)
+        yield 4, Problem(STORAGE, "0/board", "failed", "board", word, cause)
     if not model.exact:
         reason = "the board's clock cannot be read here: ages count from the newest heartbeat"
-        yield 2, Problem(0, "0/clock", "failed", "clock", "untrusted", reason)
+        yield 2, Problem(STORAGE, "0/clock", "failed", "clock", "untrusted", reason)
     hosts = {claim.host for claim in claims}
     if len(claims) >= MANY and len(hosts) > 1 and all(claim.stale for claim in claims):
         reason = (
@@ -193,12 +210,15 @@ def _board(
         )
         names = tuple(claim.holder.task.name for claim in claims)
         key, stale = "0/storage", "state=stale"
-        yield 3, Problem(0, key, "failed", "storage", "stalled?", reason, None, stale, names)
+        yield 3, Problem(STORAGE, key, "failed", "storage", "stalled?", reason, None, stale, names)
     for finding in findings:
         if finding.kind == "future":
             task = model.tasks.get(finding.name)
             ident = task.id if task is not None else finding.name
-            yield 1, Problem(0, f"0/{finding.name}", "late", ident, "clock", finding.text, task)
+            yield (
+                1,
+                Problem(STORAGE, f"0/{finding.name}", "late", ident, "clock", finding.text, task),
+            )
 
 
 def _folds(found: Iterable[Cause]) -> _Found:
@@ -287,7 +307,8 @@ def _shared(found: Iterable[SharedFailure]) -> _Found:
         names = tuple(task.name for task in failure.tasks)
         ended = failure.ended
         state, word = (FAILED, f"{ended:,} failed") if ended else (LATER, f"{len(names):,} later")
-        problem = Problem(4, f"4/={failure.line}", state, failure.line, word, failure.text)
+        name = f"{len(names):,} {TIMES} {failure.line}"
+        problem = Problem(4, f"{SHARED}{failure.pattern}", state, name, word, failure.text)
         yield len(names), problem._replace(terms=failure.terms, claims=names)
 
 
@@ -298,7 +319,7 @@ def _failing(
     for name, task in model.failing.items():
         if name in folded:
             continue
-        if task.attempts < config.failing_again:
+        if task.attempts < config.failing_again or _is_unexplained(model, task):
             continue
         if test is not None and not test(model.entry(task)):
             continue
@@ -307,6 +328,51 @@ def _failing(
         reason = _NOW.get(state, f"now {state}") + (f": {why}" if why else "")
         word = _attempts(task)
         yield task.attempts, Problem(4, f"4/{name}", state, task.id, word, reason, task)
+
+
+def _is_unexplained(model: BoardModel, task: Task) -> bool:
+    """Whether a task is failed or later and the log has not said why."""
+    return task.state in (FAILED, LATER) and task.id not in model.reasons
+
+
+def _others(model: BoardModel, config: Config, test: Test | None, folded: Container[str]) -> _Found:
+    """The failed tasks that no other line stands for, in a line for each reason why none does.
+
+    The problems are not clear as long as a task is failed, unless a person parked it.
+    """
+    found: dict[str, list[Task]] = {}
+    for task in model.unfinished():
+        if task.name in folded or task.state not in (FAILED, LATER):
+            continue
+        why, again = _why_alone(model, task), task.attempts >= config.failing_again
+        if why == _ALONE and again:
+            continue  # it has a line of its own
+        if task.state == LATER and not again:
+            continue  # it is tried again soon
+        if why and (test is None or test(model.entry(task))):
+            found.setdefault(why, []).append(task)
+    for why, tasks in found.items():
+        state = FAILED if any(task.state == FAILED for task in tasks) else LATER
+        word = f"{len(tasks):,} {state}"
+        if why == _ALONE and len(tasks) == 1:
+            (task,) = tasks
+            reason = f"{_NOW[FAILED]}: {model.reasons[task.id]}"
+            yield 1, Problem(4, f"4/{task.name}", state, task.id, "failed", reason, task)
+            continue
+        names = tuple(task.name for task in tasks)
+        name = f"{len(names):,} {TIMES} {why}"
+        problem = Problem(4, f"4/{why}", state, name, word, _WHY_ALONE[why])
+        yield len(names), problem._replace(terms="state=failed", claims=names)
+
+
+def _why_alone(model: BoardModel, task: Task) -> str:
+    """Why a failed task is in no group of one cause; empty if a person parked it."""
+    if task.id in model.last_reasons.unread:
+        return _UNREAD
+    failure = model.failures.get(task.id)
+    if failure is None:
+        return _UNKNOWN_REASON
+    return "" if failure.parked else _ALONE
 
 
 def _waiting(model: BoardModel, config: Config, test: Test | None) -> _Found:

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from dibs_tui.screens.command_runner import Handler
     from dibs_tui.screens.dashboard import Dashboard
 
+_STOPPED = "{:,} claims on several hosts stopped together, and none of them is back"
+
 
 class AppCommands:
     """Runs the commands that do the same wherever the cursor is."""
@@ -54,8 +56,9 @@ class AppCommands:
         self._app.push_screen(
             UnlockScreen(
                 "bulk acts are locked",
-                "allow",
-                "allow acts on many claims although the storage is suspect",
+                str(brake.stopped or "allow"),
+                "allow acts on many claims although "
+                + (_STOPPED.format(brake.stopped) if brake.stopped else "the storage is suspect"),
                 brake.unlock,
             )
         )

@@ -149,5 +149,7 @@ class ListCommands:
         table = self._body.table
         if table is None or not table.length:
             return "no rows here"
+        if why := self._body.why_incomplete:
+            return why
         table.mark(table.all_shown(), on=True)
         return None

@@ -19,7 +19,7 @@ from dibs_tui.model.frame.graph_band import drain_text
 from dibs_tui.model.hour import WAITING, Hour, hour, hour_key
 from dibs_tui.model.wall import COUNTED, WallLine, came_back, under, wall_lines
 from dibs_tui.screens.dashboard import Dashboard
-from dibs_tui.text.ages import UNREAD, clock, rate, short
+from dibs_tui.text.ages import UNREAD, clock, counted, rate, short
 from dibs_tui.text.safe import clean
 from dibs_tui.widgets.canvas import Canvas
 from dibs_tui.widgets.inks import inks_of
@@ -164,6 +164,8 @@ class WallScreen(Screen[None]):
     def _clear_words(self) -> str:
         if not self._model.knows() or self._check.trouble:
             return ""
+        if parked := self._model.count("failed"):  # no more than that: anything else is a line
+            return f"{counted(parked, 'failed task')} parked"
         longest = short(self._dashboard.config.waiting_too_long)
         return f"no stale claim, no question, nothing late, no backlog of {longest} that grows"
 

@@ -16,6 +16,8 @@ from dibs import Task
 from dibs.model.filters import Test
 from dibs_tui.model import layout
 from dibs_tui.model.board import BoardModel
+from dibs_tui.model.filter_terms import about_reason
+from dibs_tui.model.last_reasons import why_incomplete
 from dibs_tui.model.layout import Contents, Place
 from dibs_tui.model.live_board import LiveBoard
 from dibs_tui.model.panels import PANELS
@@ -49,6 +51,7 @@ class Body(Horizontal):
         """The panels on the screen."""
         self.paused = False
         self.filtered = False
+        self._terms = ""
         """Whether a filter is in force."""
         self.tables = {panel: TaskTable(panel, model, still=still) for panel in PANELS}
         self.problems = Problems(model, config, source)
@@ -300,12 +303,18 @@ class Body(Horizontal):
         """Set the filter; `terms` is its text."""
         self.filtered = test is not None
         self._age_refresh.filtered(terms)
+        self._terms = terms
         for table in self.tables.values():
-            table.test = test
+            table.test, table.by_reason = test, about_reason(terms)
             if table.listed:
                 table.rebuild()
         for widget in (*self.lists.values(), *self._beside.values()):
             widget.set_test(test)
+
+    @property
+    def why_incomplete(self) -> str:
+        """Why the rows of a filter cannot stand for an act yet; empty if they can."""
+        return why_incomplete(len(self._model.last_reasons.unread), self._terms)
 
     def pause(self, paused: bool) -> None:
         """Freeze every list, or resume."""

@@ -182,6 +182,8 @@ class Band(NamedTuple):
     extra: str = ""
     focused: bool = False
     dim: bool = False
+    uncut: bool = False
+    """Whether column heads yield to the count, because it must be read in full."""
 
 
 def title_of(band: Band, cells: int) -> list[Part]:
@@ -242,6 +244,9 @@ def band(
     """The band of a table as a strip; the head of the ids yields to the title."""
     ground = "focus" if shown.focused else "bar"
     heads = heads_of(columns, *sort, cells) if columns else []
+    if shown.uncut:
+        need = sum(width(text) for text, _ in title_of(shown, 0))
+        heads = heads[:1] + [head for head in heads[1:] if head.start > need]
     at = heads[1].start - 1 if len(heads) > 1 else cells
     title = title_of(shown, at)
     title += [(f"  {head.text}", "text bold") for head in heads[:1] if head.key == sort[0]]

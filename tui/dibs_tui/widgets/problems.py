@@ -19,7 +19,18 @@ from dibs_tui.model.causes import MOMENT
 from dibs_tui.model.live_board import LiveBoard
 from dibs_tui.model.panels import PANELS
 from dibs_tui.model.problem_lines import ProblemLine, lines_of, members
-from dibs_tui.model.problems import HOOKS, WAITING, WORD, WORKERS, Group, Problem, count, problems
+from dibs_tui.model.problems import (
+    HOOKS,
+    STORAGE,
+    WAITING,
+    WORD,
+    WORKERS,
+    Group,
+    Problem,
+    clear_words,
+    count,
+    problems,
+)
 from dibs_tui.model.task_line import GLYPHS
 from dibs_tui.settings.config import Config
 from dibs_tui.text.ages import UNREAD, many, short
@@ -250,6 +261,8 @@ class Problems(ListView[ProblemLine | MembersHead | Member]):
 
     def _line_parts(self, line: ProblemLine, ident: int, detail: int, key: int) -> Sequence[Part]:
         problem = line.problem
+        does = line.key(self._config.keys)
+        size = max(key, text_width(does)) if key else 0
         name = f"▸ {clean(problem.id, 400)}" if line.folds else clean(problem.id, 400)
         since = short(line.since) if line.since is not None else ""
         cut: Literal["end", "middle"] = "end" if line.folds else "middle"
@@ -259,8 +272,8 @@ class Problems(ListView[ProblemLine | MembersHead | Member]):
             (f"{fit(name, ident, cut=cut)} ", look),
             (f"{fit(line.word, WORD)} ", "asked" if line.word == "UNKNOWN" else problem.state),
             (f"{fit(since, _AGE, align='right')} ", "text"),
-            (f"{fit(line.detail, detail)} ", "text"),
-            (fit(line.key(self._config.keys), key), "muted"),
+            (f"{fit(line.detail, detail + key - size)} ", "text"),
+            (fit(does, size), "muted"),
         ]
 
     def heads(self, width: int) -> Sequence[Head]:
@@ -333,7 +346,7 @@ class Problems(ListView[ProblemLine | MembersHead | Member]):
         config = self._config
         if not self.model.knows():
             return f"reading the board {UNREAD}"
-        head, files = "✓ all clear", "\nno duplicate, incomplete or unknown files"
+        head, files = f"✓ {clear_words(self.model)}", "\nno duplicate, incomplete or unknown files"
         if self.check.trouble:
             why = clean(self.check.trouble, 200)
             head, files = f"no problem found, but the files could not be checked:\n{why}", ""
@@ -371,6 +384,8 @@ class Problems(ListView[ProblemLine | MembersHead | Member]):
         row = self.cursor_row
         if not isinstance(row, ProblemLine) or not row.problem.claims:
             return super().cursor_tasks
+        if row.problem.rank == STORAGE:  # no act helps, and least of all one on all of them
+            return ()
         return tuple(members(self.model, row))
 
     def enter(self) -> None:

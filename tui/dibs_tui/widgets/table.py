@@ -76,6 +76,8 @@ class TaskTable(Window, inherit_bindings=False):
         self._ageless: set[str] = set()
         self._model = model
         self.test: Test | None = None
+        self.by_reason = False
+        """Whether the filter is about reasons."""
         self.marks: dict[str, Task] = {}
         """The marked tasks by exact name."""
         self._under: tuple[object, ...] = ()
@@ -734,6 +736,7 @@ class TaskTable(Window, inherit_bindings=False):
             self._extra(),
             view.focused,
             view.dim,
+            bool(self._unread),
         )
         columns = self.columns if view.length else ()
         return shown, columns, (self.sort, self.descending), view.cells
@@ -741,12 +744,21 @@ class TaskTable(Window, inherit_bindings=False):
     def _count_text(self, count: int) -> str:
         if self.test:
             total = sum(self._model.count(state) for state in self._spec.states)
-            return f"{many(count)} of {many(total)} match" if self._is_read else UNREAD
+            if not self._is_read:
+                return UNREAD
+            unread = self._unread
+            more = f" · {counted(unread, 'reason')} not read" if unread else ""
+            return f"{many(count)} of {many(total)} match{more}"
         if self.panel in _BESIDE:  # the others are counted beside them
             count = self._model.count(self.panel)
         if not self._is_read:
             return f"{many(count)} {UNREAD}" if count else UNREAD
         return many(count) if count else "none"
+
+    @property
+    def _unread(self) -> int:
+        """How many rows may match the filter that cannot be compared with it yet."""
+        return self._model.unread(self._spec.states) if self.by_reason and self.test else 0
 
     @property
     def _is_read(self) -> bool:

@@ -248,7 +248,7 @@ def _lines(picture: WallPicture, inks: Inks, columns: int) -> Iterator[Sequence[
 def _clear(picture: WallPicture, inks: Inks) -> Sequence[Piece]:
     if not picture.clear:
         return ()
-    words = f"{glyph('done')} all clear"
+    words = f"{glyph('done')} {'no problem' if picture.counts['failed'] else 'all clear'}"
     return (
         (_LEFT, words, inks.style("ok-text", bold=True)),
         (_LEFT + width(words) + 3, picture.clear, inks.style("muted")),

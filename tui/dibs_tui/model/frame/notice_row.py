@@ -78,8 +78,9 @@ def board_notices(
         yield RowNotice("full", f"✗ {full}", f"workers cannot write: free some{purge}")
     now = time.monotonic()
     if why := model.brake.why(now):
-        left = f"bulk acts are locked for {short(model.brake.left(now))}"
-        yield RowNotice("brake", f"⊘ {left}: {why}", "`allow bulk acts` (:) unlocks them")
+        lasts = "" if model.brake.stopped else f" for {short(model.brake.left(now))}"
+        words = f"⊘ bulk acts are locked{lasts}: {why}"
+        yield RowNotice("brake", words, "`allow bulk acts` (:) unlocks them")
     if model.pauses:
         words, reason, facts = pause_parts(model)
         resume = f"{keys['pause-board']} resumes" if "pause-board" in keys else ""

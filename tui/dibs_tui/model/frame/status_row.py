@@ -139,6 +139,8 @@ def _fact(model: BoardModel, task: Task, entry: Entry) -> str:
             return plain if task.is_shell_claim else "UNKNOWN: its holder may still be alive"
         return f"{word}: no heartbeat for {age}, lease {short(entry.ttl)}"
     if entry.state == "failed":
+        if task.id in model.last_reasons.unread:
+            return "failed, its reason is not read yet"
         return f"failed: {entry.reason}" if entry.reason else "failed, without a reason"
     if entry.state == "asked":
         return f"asks: {entry.question or 'the question is not read yet'}"
