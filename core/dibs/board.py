@@ -449,6 +449,16 @@ class Board(Protocol):
         True
         """
 
+    def for_host(self, host: str = "", *, step: float = 0.0) -> Board:
+        """The same board for a server, which claims for workers on another host.
+
+        It uses the same connection. With a `step` each call gives up after about so many seconds,
+        even if a lease lasts longer: a server has other requests to do.
+
+        >>> board.for_host("web-7").host.name
+        'web-7'
+        """
+
     # Waiting
 
     def wait_for(
@@ -928,10 +938,8 @@ class Engine(Protocol):
     def locate(self, where: str | os.PathLike[str]) -> Location:
         """The location of that place; the board is not looked at."""
 
-    def open(
-        self, where: str | os.PathLike[str], *, create: bool, read_only: bool, host: str
-    ) -> Board:
-        """Open the board at that place, for claims of that host; empty for this one."""
+    def open(self, where: str | os.PathLike[str], *, create: bool, read_only: bool) -> Board:
+        """Open the board at that place."""
 
     def initialize(self, where: str, *, unmounted: bool) -> tuple[Board, str]:
         """Create a board, or open the one there; the text says why not to use it, or is empty."""
@@ -1025,7 +1033,8 @@ def open(
         from dibs.where import find
 
         where = find().where
-    return engine_of(where).open(where, create=create, read_only=read_only, host=host)
+    board = engine_of(where).open(where, create=create, read_only=read_only)
+    return board.for_host(host) if host else board
 
 
 def watch(

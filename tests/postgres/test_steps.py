@@ -289,7 +289,7 @@ def test_a_server_that_is_silent_is_left_and_the_step_is_done_once(
 ) -> None:
     monkeypatch.setattr(sessions, "SILENCE", 1.0)
     board = dibs.open(place.where)
-    conn = session_of(board)._conn
+    conn = session_of(board).link.conn
     assert conn is not None
     os.kill(conn.backend, signal.SIGSTOP)  # it has the statement, and will do it later
     try:

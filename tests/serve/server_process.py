@@ -54,9 +54,15 @@ class ServerProcess:
         *words: str,
         listen: str = "127.0.0.1:0",
         more: Mapping[str, str] | None = None,
+        where: str = "",
     ) -> None:
-        """`more` are variables of its environment."""
-        if not board.exists():
+        """`more` are variables of its environment.
+
+        `where` is the board if it is no directory; `board` is then where its tokens are.
+        """
+        if where:
+            words = ("--tokens", str(board / FOLDER), *words)
+        elif not board.exists():
             dibs.open(board, create=True)
         self.board = board
         self.log = board.parent / f"{board.name}.serve.log"
@@ -67,7 +73,7 @@ class ServerProcess:
                     "-m",
                     "dibs",
                     "-d",
-                    str(board),
+                    where or str(board),
                     "serve",
                     "--listen",
                     listen,

@@ -6,8 +6,9 @@ import asyncio
 import json
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 from dibs.model.names import ID_BYTES, escape
 from dibs.model.outputs import check_note
-from dibs.serve import request_keys
+from dibs.serve import request_keys, storage
 from dibs.serve.bodies import FLAG, NAMES, NUMBER, TEXT, WHOLE, Field, read_body, read_query
 from dibs.serve.lease_terms import LeaseTerms, terms_of
 from dibs.serve.lock_names import check_lock_name, id_of, is_name
@@ -25,7 +26,7 @@ from dibs.serve.problems import CODES, Refusal, code_of
 from dibs.serve.request_keys import RequestKeys
 from dibs.serve.route_table import RouteTable
 from dibs.serve.routes import ROUTES
-from dibs.serve.storage import StorageThread
+from dibs.serve.storage import StorageThreads
 from dibs.serve.streams import PENDING, Stream
 from tests.patience import PATIENCE
 
@@ -161,7 +162,7 @@ def test_every_error_of_a_board_has_a_code() -> None:
 
 def test_results_come_in_the_order_of_the_calls_and_one_that_fails_stops_no_other() -> None:
     async def main() -> list[object]:
-        thread = StorageThread("test")
+        thread = StorageThreads("test", object, nullcontext)
         seen: list[object] = []
 
         def fail() -> None:
@@ -183,7 +184,6 @@ def test_results_come_in_the_order_of_the_calls_and_one_that_fails_stops_no_othe
 
 def test_requests_that_came_together_are_one_batch_and_no_result_is_seen_before_its_end() -> None:
     async def main() -> list[str]:
-        thread = StorageThread("test")
         seen: list[str] = []
 
         @contextmanager
@@ -192,11 +192,13 @@ def test_requests_that_came_together_are_one_batch_and_no_result_is_seen_before_
             yield
             seen.append("end")
 
+        thread = StorageThreads("test", object, lambda own: around())
+
         async def run(name: str) -> None:
             await thread.run(partial(seen.append, name))
             seen.append(f"{name} is answered")
 
-        await thread.run(lambda: setattr(thread, "around", around))
+        await thread.run(lambda: thread.own)
         await asyncio.gather(*map(run, "abc"))
         assert thread.stop(10)
         return seen
@@ -208,7 +210,7 @@ def test_requests_that_came_together_are_one_batch_and_no_result_is_seen_before_
 
 def test_a_result_does_not_wait_for_many_calls_that_take_long() -> None:
     async def main() -> bool:
-        thread, over = StorageThread("test"), threading.Event()
+        thread, over = StorageThreads("test", object, nullcontext), threading.Event()
         slow = asyncio.ensure_future(thread.run(partial(time.sleep, 0.02)))
         last = asyncio.ensure_future(thread.run(partial(over.wait, PATIENCE)))
         await slow
@@ -220,7 +222,7 @@ def test_a_result_does_not_wait_for_many_calls_that_take_long() -> None:
 
 def test_the_loop_goes_on_while_the_storage_hangs() -> None:
     async def main() -> bool:
-        thread, over = StorageThread("test"), threading.Event()
+        thread, over = StorageThreads("test", object, nullcontext), threading.Event()
         hung = asyncio.ensure_future(thread.run(over.wait))
         await asyncio.sleep(0.05)
         assert not hung.done()
@@ -229,6 +231,98 @@ def test_the_loop_goes_on_while_the_storage_hangs() -> None:
         return await hung
 
     assert asyncio.run(main())
+
+
+def test_a_call_that_hangs_holds_up_only_what_is_about_the_same() -> None:
+    async def main() -> None:
+        threads, over = StorageThreads("test", object, nullcontext), threading.Event()
+        seen: list[str] = []
+
+        async def run(name: str, about: str, call: Callable[[], object] = lambda: None) -> None:
+            await threads.run(call, lambda: about)
+            seen.append(name)
+
+        hung = asyncio.ensure_future(run("hung", "a", over.wait))
+        same = asyncio.ensure_future(run("the same", "a"))
+        for name in "bcd":
+            await run(name, name)
+        assert seen == ["b", "c", "d"]
+        over.set()
+        await asyncio.gather(hung, same)
+        assert seen == ["b", "c", "d", "hung", "the same"]
+        assert threads.stop(10)
+
+    asyncio.run(main())
+
+
+def test_results_before_a_call_that_hangs_are_sent_when_their_batch_has_ended() -> None:
+    ends: list[str] = []
+
+    @contextmanager
+    def together(own: object) -> Iterator[None]:
+        yield
+        ends.append(threading.current_thread().name)
+
+    async def main() -> None:
+        threads, over = StorageThreads("test", object, together), threading.Event()
+        await threads.run(lambda: threads.own)
+        ends.clear()
+        first = asyncio.ensure_future(threads.run(lambda: "first"))
+        hung = asyncio.ensure_future(threads.run(over.wait))
+        assert await first == "first"
+        assert ends == ["dibs-test-2"]
+        over.set()
+        await hung
+        assert threads.stop(10)
+
+    asyncio.run(main())
+
+
+def test_calls_that_hang_are_answered_and_what_they_return_in_the_end_is_not_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(storage, "_HANGS", 0.01)
+    monkeypatch.setattr(storage, "_LOOK", 0.01)
+
+    async def main() -> None:
+        threads, over = StorageThreads("test", object, nullcontext), threading.Event()
+        threads.seconds = 1.0
+        late: asyncio.Queue[str] = asyncio.Queue()
+
+        def hang() -> str:
+            over.wait()
+            return "a claim"
+
+        calls = [threads.run(hang, str, late.put_nowait) for _ in range(20)]
+        found = await asyncio.gather(*calls, return_exceptions=True)
+        assert all(isinstance(each, Refusal) for each in found)
+        codes = Counter(each.code for each in found if isinstance(each, Refusal))
+        assert codes == {"uncertain": 6, "busy": 14}
+        assert await threads.run(lambda: "of another", lambda: "b") == "of another"
+        over.set()
+        assert [await late.get() for _ in range(6)] == ["a claim"] * 6
+        assert await threads.run(lambda: "again") == "again"
+        assert threads.stop(10)
+
+    asyncio.run(main())
+
+
+def test_a_call_that_is_posted_once_waits_only_once_while_one_hangs() -> None:
+    async def main() -> None:
+        threads, over = StorageThreads("test", object, nullcontext), threading.Event()
+        seen: list[str] = []
+        for _ in range(5):
+            threads.post(over.wait, once="look")
+            await threads.run(lambda: None)
+            threads.post(partial(seen.append, "look"), once="look")
+            await threads.run(lambda: None)
+        assert threads.waiting == 1
+        over.set()
+        await threads.run(lambda: None, lambda: "look")  # it is behind the one that waits
+        assert threads.stop(10)
+        assert seen == ["look"]
+
+    asyncio.run(main())
 
 
 def test_kept_answers_are_bounded_and_what_is_being_done_is_not_forgotten(

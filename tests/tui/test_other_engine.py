@@ -56,11 +56,9 @@ class ElsewhereEngine:
         assert where == WHERE
         return Wrapped.location
 
-    def open(
-        self, where: str | os.PathLike[str], *, create: bool, read_only: bool, host: str
-    ) -> Any:
+    def open(self, where: str | os.PathLike[str], *, create: bool, read_only: bool) -> Any:
         assert where == WHERE
-        return Wrapped(self.files.open(self.kept, create=create, read_only=read_only, host=host))
+        return Wrapped(self.files.open(self.kept, create=create, read_only=read_only))
 
     def watch(
         self, where: str, report: Callable[[Delta], object], hints: object, **more: Any

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import termios
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.patience import PATIENCE
+from tests.filesystems.hanging import Hanging
 from tests.tui.terminal import Terminal, terminal, verb
 from tests.tui.troubled import answers, three_tasks
 
@@ -25,44 +24,9 @@ def path(tmp_path: Path) -> Path:
     return three_tasks(tmp_path)
 
 
-class Hanging:
-    """A mount whose file system can be made to hang, and to continue."""
-
-    def __init__(self, below: Path, place: Path) -> None:
-        self.place = place
-        place.mkdir()
-        self._daemon = subprocess.Popen(
-            ["bindfs", "-f", below, place], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        end = time.monotonic() + PATIENCE
-        while not os.path.ismount(place):
-            if self._daemon.poll() is not None or time.monotonic() > end:
-                self.end()
-                pytest.skip("A MOUNT THAT HANGS WAS NOT TRIED: bindfs cannot mount here")
-            time.sleep(0.01)
-
-    def hang(self) -> None:
-        """Stop answering."""
-        os.kill(self._daemon.pid, signal.SIGSTOP)
-
-    def go_on(self) -> None:
-        """Answer again."""
-        os.kill(self._daemon.pid, signal.SIGCONT)
-
-    def end(self) -> None:
-        """Unmount it, and release everything that waits for it."""
-        if self._daemon.poll() is None:
-            self.go_on()
-            subprocess.run(["umount", "--lazy", self.place], capture_output=True, timeout=PATIENCE)
-            self._daemon.terminate()
-        self._daemon.wait(PATIENCE)
-
-
 @pytest.fixture
 def hanging(path: Path, tmp_path: Path) -> Iterator[Hanging]:
     """The board, seen through a mount that can hang."""
-    if shutil.which("bindfs") is None:
-        pytest.skip("A MOUNT THAT HANGS WAS NOT TRIED: bindfs is not installed")
     config = tmp_path / "config/dibs/config.toml"
     config.parent.mkdir(parents=True)
     config.write_text("poll = 0.5\n")

@@ -85,6 +85,8 @@ class BoardFiles:
         self.settings = Settings()
         self.root = ""
         """The path of the directory; empty if it is not on this host's disk."""
+        self.patience = 0
+        """For how long a beat tries, on the boot-time clock; 0 for as long as its lease lasts."""
         self.rename_moves_ctime = True
         """False on file systems where a claim has to be touched to look fresh."""
         self.begin: Callable[[], None] = lambda: None

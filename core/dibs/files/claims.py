@@ -103,7 +103,8 @@ class FilesClaim(ClaimBase):
             note = _outputs().check_note(note)
         port, until = self._store.port, self._until()
         # A holder has nothing better to do than to keep trying; a single command gives up sooner.
-        patience = until if self.deadline else min(until, port.boottime() + PATIENCE)
+        most = self._store.patience or (0 if self.deadline else PATIENCE)
+        patience = min(until, port.boottime() + most) if most else until
         why = ""
         while True:
             start = port.boottime()

@@ -130,7 +130,7 @@ def open_directory(
     *,
     create: bool = False,
     read_only: bool = False,
-    host: str = "",
+    here: Host | None = None,
 ) -> FilesBoard:
     """The board in a directory; any directory of tasks is a board."""
     root = located(path)
@@ -138,8 +138,8 @@ def open_directory(
         refuse_inside(root)
         not_lost(root)
         made(root)
-    here = this_host()._replace(name=host) if host else this_host()
-    store = BoardFiles(read_only_disk.ReadOnlyDisk(root) if read_only else Disk(root), here)
+    disk = read_only_disk.ReadOnlyDisk(root) if read_only else Disk(root)
+    store = BoardFiles(disk, here or this_host())
     store.begin = lambda: _may_begin(root)
     store.copied = lambda: checkup_ids.note_copied(store)
     try:
@@ -274,6 +274,13 @@ class FilesBoard(Blocks):
 
     def __repr__(self) -> str:
         return f"<board {self.path}>"
+
+    def for_host(self, host: str = "", *, step: float = 0.0) -> FilesBoard:
+        read_only = isinstance(self._store.port, read_only_disk.ReadOnlyDisk)
+        here = self.host._replace(name=host or self.host.name)
+        found = open_directory(self.path, read_only=read_only, here=here)
+        found._store.patience = int(step * SECOND) or self._store.patience
+        return found
 
     @property
     def location(self) -> Location:

@@ -102,11 +102,9 @@ def open_database(
     *,
     create: bool = False,
     read_only: bool = False,
-    host: str = "",
 ) -> PostgresBoard:
     """The board in a database; with `create` its tables are made if there are none."""
-    here = this_host()._replace(name=host) if host else this_host()
-    session = Session(str(where), here, read_only=read_only)
+    session = Session(str(where), this_host(), read_only=read_only)
     try:
         session.connect()
     except BoardMissing:
@@ -185,6 +183,9 @@ class PostgresBoard(Blocks):
 
     def __repr__(self) -> str:
         return f"<board {self._session.label}>"
+
+    def for_host(self, host: str = "", *, step: float = 0.0) -> PostgresBoard:
+        return PostgresBoard(self._session.for_host(host, int(step * SECOND)))
 
     @property
     def location(self) -> Location:

@@ -38,6 +38,8 @@ FORMAT = 1
 PATIENCE = 10 * SECOND
 """For how long a call tries to reach the server again."""
 _PAUSE = 0.1
+_LOCK_SHARE = 0.35
+"""The part of a limited session's patience for which one statement waits for others."""
 SILENCE = 30.0
 """Seconds without an answer after which a connection is given up, if there is time for that."""
 _LOOK_SILENCE = 5.0
@@ -80,6 +82,20 @@ class Server(NamedTuple):
     """What an acknowledged change survives, in a few words."""
 
 
+class ServerLink:
+    """One connection, and what is known of the server behind it."""
+
+    def __init__(self) -> None:
+        self.conn: Connection | None = None
+        self.lock = RLock()
+        self.settings = Settings()
+        self.server = Server(False, "")
+        self.away = False
+        """Whether the last call gave up: until the server answers again, each tries only once."""
+        self.lock_timeout = 0
+        """What the server was told last, in milliseconds."""
+
+
 class Session:
     """The connection of one process; all threads of it may share it."""
 
@@ -88,19 +104,35 @@ class Session:
         self.label = shown(where)
         self.host = host
         self.read_only = read_only
-        self.settings = Settings()
-        self.server = Server(False, "")
         self.boottime = boottime
         self.sleep: Callable[[float], object] = time.sleep
         self.nonce = nonce
         self.patience = PATIENCE
-        self.away = False
-        """Whether the last call gave up: until the server answers again, each tries only once."""
+        self.limited = False
+        """Whether no call may last longer than that: a server does others' requests too."""
         self.unanswered: set[str] = set()
         """Claims that may have been made, but whose answers were lost."""
-        self._conn: Connection | None = None
-        self._lock = RLock()
+        self.link = ServerLink()
         self._last = Sample(0, 0)
+
+    def for_host(self, name: str, patience: int) -> Session:
+        """The same session for claims of another host, over the same connection."""
+        found = object.__new__(Session)
+        found.__dict__ |= self.__dict__
+        found.host = self.host._replace(name=name or self.host.name)
+        if patience:
+            found.patience, found.limited = patience, True
+        return found
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the board, as they were when it connected."""
+        return self.link.settings
+
+    @property
+    def server(self) -> Server:
+        """What was found out about the server when it connected."""
+        return self.link.server
 
     # Calls
 
@@ -151,7 +183,7 @@ class Session:
 
     def connect(self) -> None:
         """Connect now, and refuse what is no board of this format."""
-        with self._lock:
+        with self.link.lock:
             try:
                 self._connection()
             except Unreachable as error:
@@ -159,10 +191,10 @@ class Session:
 
     def close(self) -> None:
         """Close the connection; the next call opens another."""
-        with self._lock:
-            if self._conn is not None:
-                self._conn.finish()
-            self._conn = None
+        with self.link.lock:
+            if self.link.conn is not None:
+                self.link.conn.finish()
+            self.link.conn = None
 
     def _call(
         self,
@@ -172,25 +204,27 @@ class Session:
         until: int = 0,
         silence: float = 0.0,
     ) -> list[Row]:
-        hurry, until = bool(until), until or self.boottime() + self.patience
+        hurry, most = bool(until) and not self.limited, self.boottime() + self.patience
+        until = min(until, most) if until and self.limited else until or most
         sent = False
         while True:
             again: Exception
             given = [sent if param is AGAIN else param for param in params]
             try:
-                with self._lock:
+                with self.link.lock:
                     conn = self._connection(min(hosts.CONNECT, self._silence(until)))
+                    self._limit_locks(conn)
                     sent = True
                     found = conn.execute(sql, given, silence or self._silence(until))
-                    self.away = False
+                    self.link.away = False
                     return found
             except Unreachable as error:
                 again = error
             except ServerError as error:
                 self._refuse(error)
                 again = error
-            if self.boottime() >= until or (self.away and not hurry):
-                self.away = True
+            if self.boottime() >= until or (self.link.away and not hurry):
+                self.link.away = True
                 raise self._given_up(again, step if sent else "")
             self.sleep(_PAUSE)
 
@@ -212,8 +246,8 @@ class Session:
         ends = error.state[:2] in _CUT and error.state != _CANCELED
         if error.state and not moved and not ends:
             raise refusal(error, self.where) from error
-        if self._conn is not None:
-            hosts.note(self.where, self._conn, answers=False)
+        if self.link.conn is not None:
+            hosts.note(self.where, self.link.conn, answers=False)
         self.close()
 
     def _given_up(self, error: Exception, step: str) -> StorageError | Uncertain:
@@ -234,8 +268,9 @@ class Session:
 
     def _connection(self, seconds: float | None = None) -> Connection:
         """The open connection, or a new one; a forked child has its own."""
-        if self._conn is not None and self._conn.usable:
-            return self._conn
+        link = self.link
+        if link.conn is not None and link.conn.usable:
+            return link.conn
         boot = self.boottime()
         conn = connected(self.where, read_only=self.read_only, seconds=seconds)
         try:
@@ -249,12 +284,23 @@ class Session:
             conn.finish()
             raise
         hosts.note(self.where, conn, answers=True)
-        self._conn = conn
+        link.conn, link.lock_timeout = conn, 0
         self.sample(moment, boot)
         conn.prepares = not pooled
-        self.server = Server(pooled, _durability(commit, standbys, fsync))
-        self.settings = load((settings or "").encode(), f"{self.label}: `settings` in dibs.meta")
+        link.server = Server(pooled, _durability(commit, standbys, fsync))
+        link.settings = load((settings or "").encode(), f"{self.label}: `settings` in dibs.meta")
         return conn
+
+    def _limit_locks(self, conn: Connection) -> None:
+        """Let the server refuse a step that waits for another transaction for too long.
+
+        It would go on there after this side has given up. Behind a pooler that would hold for
+        other clients as well, so only this side gives up.
+        """
+        wait = int(self.patience / 1_000_000 * _LOCK_SHARE) if self.limited else 0
+        if wait != self.link.lock_timeout and not self.link.server.pooled:
+            conn.execute(f"SET lock_timeout = {wait}", (), _LOOK_SILENCE)
+            self.link.lock_timeout = wait
 
     def _make_usual(self, conn: Connection, *, pooled: bool) -> None:
         """Put the session's isolation level and its right to write back."""

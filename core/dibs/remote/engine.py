@@ -80,11 +80,9 @@ def open_served(
     *,
     create: bool = False,
     read_only: bool = False,
-    host: str = "",
 ) -> RemoteBoard:
     """The board behind an address; whether there is one its first request finds out."""
-    here = this_host()._replace(name=host) if host else this_host()
-    return RemoteBoard(RemoteSession(str(where), here, read_only=read_only))
+    return RemoteBoard(RemoteSession(str(where), this_host(), read_only=read_only))
 
 
 class RemoteEngine:
@@ -153,6 +151,11 @@ class RemoteBoard(Blocks):
 
     def __repr__(self) -> str:
         return f"<board {self._session.label}>"
+
+    def for_host(self, host: str = "", *, step: float = 0.0) -> RemoteBoard:
+        old = self._session
+        here = old.host._replace(name=host or old.host.name)
+        return RemoteBoard(RemoteSession(old.label, here, read_only=old.read_only))
 
     @property
     def location(self) -> Location:

@@ -28,29 +28,33 @@ Row = dict[str, Any]
 
 
 class EventTail:
-    """The end of the log, read once for all streams; everything here is in the thread of reads."""
+    """The end of the log, read once for all streams; everything here is in the threads of reads."""
 
     def __init__(self, service: Service, report: Callable[[str, Row], object]) -> None:
         """`report` is called in the loop with the cursor after each event, and the event."""
         self._service = service
         self._report = report
         self._at: Cursor | None = None
+        self._lock = threading.Lock()
+        self.reported = 0
+        """How many events were reported."""
         self.heard: set[Callable[[set[str]], object]] = set()
         """Called with the names that new events have; any thread may add or remove one."""
 
     def poll(self) -> None:
         """Report what has happened since."""
-        log = self._service.reads.log
-        if self._at is None:
-            self._at = log.end()
-            return
-        events, self._at = log.since(self._at)
-        text = cursor_text(self._at)
+        log, before = self._service.reads.log, self._at
+        events, after = log.since(before) if before is not None else ([], log.end())
+        with self._lock:
+            if self._at is not before:
+                return  # this thread was left alone with its look, and another one has read on
+            self._at = after
+            self.reported += len(events)
+            for event in events:
+                self._service.reading.to_loop(self._report, cursor_text(after), plain(event))
         changed = {name for event in events for name in (event.src, event.dst) if name}
         for heard in tuple(self.heard) if changed else ():
             heard(changed)
-        for event in events:
-            self._service.reading.to_loop(self._report, text, plain(event))
 
     def now(self) -> str:
         """The cursor from which a stream goes on that begins now."""

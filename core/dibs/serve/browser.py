@@ -261,7 +261,7 @@ class Browser:
     async def _find(self, digest: str) -> Principal | None:
         """The token with this hash as it is now; None if it is not valid."""
         tokens = self._service.tokens
-        return await self._service.verbs.run(lambda: tokens.find(digest))
+        return await self._service.verbs.run(lambda: tokens.find(digest), lambda: "tokens")
 
     def _login_of(self, request: web.BaseRequest) -> Login | None:
         cookie = request.cookies.get(self._cookie, "")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from dibs.blocks import ClaimBase
 from dibs.model import names
-from dibs.model.errors import BadName, short
+from dibs.model.errors import BadName, NotExact, short
 from dibs.model.task import DONE, FAILED
-from dibs.serve.lock_names import RESERVED, check_lock_name
+from dibs.serve.lock_names import RESERVED, check_lock_name, id_of
 from dibs.serve.problems import CODES, Refusal
 from dibs.serve.route_table import RouteCall
 from dibs.serve.tokens import Role
@@ -39,6 +40,19 @@ def check_rights(route: Route, who: Principal, path: Mapping[str, str]) -> None:
     for part, text in path.items():
         head, _, _ = route.path.partition(f"{{{part}}}")
         _PARTS[head](who, text)
+
+
+def about(call: RouteCall) -> str:
+    """The id that a request is about; empty if it is not about a given one."""
+    name = call.path.get("name") or call.given.get("lease") or call.given.get("name") or ""
+    if not name:
+        return str(call.path.get("id") or call.given.get("id") or "")
+    with suppress(NotExact, BadName):
+        for candidate in names.exact(name):
+            task = names.read_any(candidate)
+            if task is not None:
+                return task.id
+    return id_of(name)
 
 
 def covered(call: RouteCall, ident: str) -> str:

@@ -22,7 +22,7 @@ from dibs.serve.answers import (
 )
 from dibs.serve.bodies import read_body, read_query
 from dibs.serve.browser import Browser
-from dibs.serve.call_rights import check_rights
+from dibs.serve.call_rights import about, check_rights
 from dibs.serve.connections import BODY_BYTES, ConnectionServer
 from dibs.serve.problems import Refusal, problem_of, unauthorized
 from dibs.serve.request_keys import RequestKeys, with_nonce
@@ -136,21 +136,27 @@ class BoardHttp:
 
             def attempt() -> Awaitable[Any]:
                 # Only the first one has to look for a claim that an earlier request made.
-                return self._run(route, digest, given.pop(0) if len(given) > 1 else given[0])
+                return self._run(route, digest, given.pop(0) if len(given) > 1 else given[0], key)
 
             found = await self.waiting.until(route, call, attempt, partial(_gone, request))
         else:
-            found = await self._run(route, digest, call)
+            found = await self._run(route, digest, call, key)
         made = found if isinstance(found, Made) else None
         if made is not None and _gone(request):
-            if not key:
-                self.service.verbs.post(partial(_undo, made))
-            else:
-                self._unread[digest, key] = made
-                self._loop.call_later(_FETCHED, self._take_back, digest, key)
+            self._not_read(digest, key, made)
         if isinstance(found, str):
             return route.status, found.encode()
         return route.status, encoded_answer(made.answer if made is not None else found)
+
+    def _not_read(self, digest: str, key: str, found: Any) -> None:
+        """See to a claim whose client has no answer; it may ask for it again with its key."""
+        if not isinstance(found, Made):
+            return
+        if not key:
+            self.service.verbs.post(partial(_undo, found))
+        else:
+            self._unread[digest, key] = found
+            self._loop.call_later(_FETCHED, self._take_back, digest, key)
 
     def _take_back(self, digest: str, key: str) -> None:
         """Release a claim whose answer was lost, and that no one has asked for again."""
@@ -159,14 +165,14 @@ class BoardHttp:
             self.keys.drop(digest, key)
             self.service.verbs.post(partial(_undo, made))
 
-    async def _run(self, route: Route, digest: str, call: RouteCall) -> Any:
-        """Do it once in its thread, where the token is looked up again."""
+    async def _run(self, route: Route, digest: str, call: RouteCall, key: str) -> Any:
+        """Do it once in a thread, where the token is looked up again."""
         run, service = route.run, self.service
         assert run is not None
         if route.kind == READ:
-            thread, tokens = service.reading, service.read_tokens
+            threads, tokens = service.reading, service.read_tokens
         else:
-            thread, tokens = service.verbs, service.tokens
+            threads, tokens = service.verbs, service.tokens
 
         def work() -> Any:
             if not tokens.still_valid(digest):
@@ -176,7 +182,7 @@ class BoardHttp:
                 _look_at_lock(service, found)
             return found
 
-        found = await thread.run(work)
+        found = await threads.run(work, partial(about, call), partial(self._not_read, digest, key))
         if route.method != "GET":
             self._acted(route)
         return found
@@ -238,7 +244,7 @@ class BoardHttp:
         who = self._principals.get(digest)
         if who is None:
             tokens = self.service.tokens
-            who = await self.service.verbs.run(lambda: tokens.find(digest))
+            who = await self.service.verbs.run(lambda: tokens.find(digest), lambda: "tokens")
             if who is None:
                 raise unauthorized()
             if len(self._principals) > 10_000:
@@ -283,7 +289,7 @@ class BoardHttp:
         service = self.service
         try:
             async with asyncio.timeout(2.0):
-                await service.verbs.run(service.try_storage)
+                await service.verbs.run(service.try_storage, lambda: "health")
         except (DibsError, TimeoutError, Refusal) as error:
             why = str(error) or "the storage did not answer within 2 s"
             found = {"healthy": False, "storage": why}
@@ -306,7 +312,7 @@ class BoardHttp:
 
     async def look_after(self, server: ConnectionServer) -> None:
         """Look again and again at what expires, at the tokens and at silent connections."""
-        n = 0
+        n, revoking = 0, None
         while True:
             await asyncio.sleep(TICK)
             self.service.tick()
@@ -316,12 +322,15 @@ class BoardHttp:
                 self.watchers.poll_log()
             if n % 10 == 0:
                 server.end_silent()
-                with suppress(Refusal):
-                    await self._revoke()
+                if revoking is None or revoking.done():  # the tokens may be where nothing answers
+                    revoking = self._loop.create_task(self._revoke())
 
     async def _revoke(self) -> None:
         """End the streams and dashboards of tokens that were removed."""
-        valid = self._principals = await self.service.verbs.run(self._valid)
+        try:
+            valid = self._principals = await self.service.verbs.run(self._valid, lambda: "tokens")
+        except Refusal:
+            return
         trouble = self.service.tokens.trouble
         if trouble != self._trouble:
             self._trouble = trouble

@@ -1,7 +1,8 @@
 """Locks as OctoStore's clients know them, on the locks of a board.
 
-Everything here runs in the storage thread. The board alone decides who has a lock; what is kept in
-memory only saves looks, and says when a lease ends.
+Everything here runs in the threads of verbs; in more than one at a time only while a call hangs.
+The board alone decides who has a lock. What is kept in memory only saves looks, and says when a
+lease ends.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ class HeldLock:
     """A lock that is held, as far as this server knows."""
 
     __slots__ = (
-        *("asked", "claim", "expired", "metadata", "name", "octo", "owner", "task", "terms"),
-        *("ttl", "until"),
+        *("asked", "board", "claim", "expired", "metadata", "name", "octo", "owner", "task"),
+        *("terms", "ttl", "until"),
     )
 
     def __init__(self, task: Task, name: str, owner: str, metadata: str, terms: LeaseTerms) -> None:
@@ -62,6 +63,8 @@ class HeldLock:
         self.until = 0.0
         """When it ends, on the monotonic clock."""
         self.claim: Claim | None = None
+        self.board: Board | None = None
+        """The board of the claim: that of another thread may hang."""
         self.asked = 0
         """How often its holder has asked for it again."""
         self.expired = False
@@ -79,6 +82,19 @@ class HeldLock:
         """Seconds until it ends."""
         return self.until - time.monotonic()
 
+    def keep(self, board: Board, claim: Claim) -> Claim:
+        """Keep its claim for the next request, with the board that the claim is of."""
+        self.board, self.claim = board, claim
+        return claim
+
+    def own_claim(self, board: Board) -> Claim:
+        """Its claim, which counts its lease from its own last beat, or else from the board's."""
+        claim = self.claim
+        runs = claim is not None and claim.deadline and boottime() < claim.deadline
+        if claim is not None and runs and self.board is board:
+            return claim
+        return self.keep(board, board.attach(self.id))
+
     def count_from(self, start: float, ttl: float) -> None:
         """It was renewed with a request that began then."""
         self.ttl, self.until, self.expired = ttl, start + ttl, False
@@ -88,16 +104,27 @@ class LockDesk:
     """Acquires, renews, releases and shows the locks of one board."""
 
     def __init__(
-        self, board: Board, report: Callable[[Answer], object], heard: Callable[[], bool]
+        self,
+        board: Callable[[], Board],
+        report: Callable[[Answer], object],
+        heard: Callable[[], bool],
     ) -> None:
-        """`report` receives each event, in order, while `heard` says that anyone listens."""
-        self.board = board
+        """`board` gives that of the calling thread.
+
+        `report` receives each event, in order, while `heard` says that anyone listens.
+        """
+        self._board = board
         self._heard = heard
         self._report = report
         self.leases: dict[str, HeldLock] = {}
         """The locks that are held, by their ids."""
         self._ended: dict[str, int] = {}
         self._ends: list[tuple[float, str]] = []
+
+    @property
+    def board(self) -> Board:
+        """The board, in the calling thread."""
+        return self._board()
 
     # What clients ask for
 
@@ -142,7 +169,8 @@ class LockDesk:
                 break
         self._write_terms(claim, terms)
         lease = HeldLock(claim.task, name, owner, metadata, terms)
-        lease.claim, lease.octo = claim, True
+        lease.keep(self.board, claim)
+        lease.octo = True
         lease.count_from(start, ttl)
         self._begin(lease)
         return _acquired(lease)
@@ -198,10 +226,10 @@ class LockDesk:
         """A lease has ended; it is reported once."""
         found = self.leases.get(lease.task.id)
         if found is not None and found.task.fence <= lease.task.fence:
-            del self.leases[lease.task.id]
+            self.leases.pop(lease.task.id, None)
         self._ended[lease.task.id] = max(lease.task.fence, self._ended.get(lease.task.id, 0))
         while len(self._ended) > _ENDED:
-            del self._ended[next(iter(self._ended))]
+            self._ended.pop(next(iter(self._ended)), None)
         if not lease.expired:
             lease.expired = True
             self.report(verb, lease)
@@ -279,7 +307,7 @@ class LockDesk:
 
     def shown(self, covers: Callable[[str], bool]) -> list[Answer]:
         """The locks that are held, by what this server knows now."""
-        leases = [one for one in self.leases.values() if one.left > 0 and covers(one.name)]
+        leases = [one for one in tuple(self.leases.values()) if one.left > 0 and covers(one.name)]
         leases = [one for one in leases if not one.task.id.startswith(SESSION)]
         return [{"name": one.name, "status": "held", **_shown(one)} for one in leases]
 
@@ -365,7 +393,8 @@ class LockDesk:
             return None
         ttl = found.ttl - terms.delay
         lease.count_from(time.monotonic() + found.remaining - terms.delay - ttl, ttl)
-        lease.claim, lease.octo = claim, True
+        lease.keep(self.board, claim)
+        lease.octo = True
         known = self.leases.get(ident)
         if known is None or known.task.fence < claim.task.fence:
             self.leases[ident] = lease
@@ -380,7 +409,8 @@ class LockDesk:
         if known is not None and known.task == task:
             return known
         lease = HeldLock(task, name, owner, metadata, terms)
-        self.leases[task.id] = lease
+        if known is None or known.task.fence < task.fence:
+            self.leases[task.id] = lease
         return lease
 
     def _terms(self, task: Task) -> LeaseTerms:
@@ -402,11 +432,7 @@ class LockDesk:
             raise
 
     def _claim_of(self, lease: HeldLock) -> Claim:
-        """The claim, which counts its lease from its own last beat, or else from the board's."""
-        claim = lease.claim
-        if claim is None or not claim.deadline or boottime() >= claim.deadline:
-            claim = lease.claim = self.board.attach(lease.id)
-        return claim
+        return lease.own_claim(self.board)
 
     def _beat(
         self, lease: HeldLock, ttl: float, *, changed: bool, metadata: str | None = None
@@ -435,6 +461,8 @@ class LockDesk:
 
     def _begin(self, lease: HeldLock) -> None:
         known = self.leases.get(lease.task.id)
+        if known is not None and known.task.fence > lease.task.fence:
+            return  # the answer to this thread was late
         if known is not None:
             self.end(known, "expired" if known.left <= 0 else "released")
         self.leases[lease.task.id] = lease

@@ -1,17 +1,18 @@
-"""One board as the server uses it: two threads that work on it, and what they report."""
+"""One board as the server uses it: the threads that work on it, and what they report."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dibs.board import Board, open
 from dibs.model.errors import DibsError
 from dibs.serve.lock_desk import LockDesk
 from dibs.serve.sessions import Sessions
-from dibs.serve.storage import StorageThread
+from dibs.serve.storage import StorageThreads
 from dibs.serve.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ _HOSTS = 64
 """For so many hosts the board stays open."""
 TICK = 0.1
 """Seconds between two looks at what has expired."""
+STEP, _VERB, _READ = 4.0, 6.0, 60.0
+"""Seconds for which a step tries; after which a request is answered, and one that reads much."""
 
 
 class Wording(NamedTuple):
@@ -42,62 +45,24 @@ class Wording(NamedTuple):
     """The figures of a board for Prometheus."""
 
 
-class Service:
-    """The board and everything that the routes need."""
+class ThreadBoard:
+    """The board as one thread has it."""
 
-    def __init__(self, location: Location, tokens: str, wording: Wording, hooks: HookPlace) -> None:
-        """`hooks`: the folder with the deliveries to hooks."""
-        self.location = location
-        self.wording = wording
-        self.hooks = hooks
-        self.started = time.time()
-        self.verbs = StorageThread("verbs")
-        self.reading = StorageThread("reads")
-        self.tokens = Tokens(tokens)
-        self.read_tokens = Tokens(tokens)
-        """The same for the other thread: each sees a change by itself."""
-        self.board: Board
-        self.reads: Board
-        """The board in the thread of long reads."""
-        self.desk: LockDesk
-        self.sessions: Sessions
-        self.on_lock: Callable[[dict[str, Any]], object] = lambda event: None
-        """Called in the loop with each event of a lock."""
-        self.heard: Callable[[], bool] = lambda: True
-        """Whether anyone listens to the events of locks; any thread may ask."""
-        self.on_delta: Callable[[Delta], object] = lambda delta: None
-        """Called in the loop with each report of the watch."""
-        self.waiting: Callable[[], int] = lambda: 0
-        """How many requests wait."""
-        self._watch: Watch | None = None
-        self._keepers: dict[tuple[str, int], OutputKeeper] = {}
-        self._presences: dict[tuple[str, str], Presence] = {}
+    def __init__(self, where: str, step: float) -> None:
+        self.board = open(where).for_host(step=step)
+        self._step = step
         self._hosts: dict[str, Board] = {}
         """The board for each of the hosts that asked last."""
+        self._keepers: dict[tuple[str, int], OutputKeeper] = {}
 
-    async def begin(self) -> None:
-        """Open the board in both threads, and follow it."""
-        await self.verbs.run(self._open)
-        await self.reading.run(self._open_reads)
-        self._watch = self.board.watch(self._reported)
-
-    def _open(self) -> None:
-        self.board = open(self.location.where)
-        self.board.require_mounted()
-        self.verbs.around = self.board.log.together  # what is answered is in the log before
-        self.desk = LockDesk(self.board, self._lock_event, lambda: self.heard())
-        self.sessions = Sessions(self.desk)
-        held = self.board.entries(self.board.snapshot(ended=False), {"held", "stale"})
-        self.desk.begin([entry for entry in held if entry.kind == "lock"])
-
-    def board_for(self, host: str | None) -> Board:
-        """The board as it is for workers on another host, in the storage thread.
+    def for_host(self, host: str | None) -> Board:
+        """The board as it is for workers on another host.
 
         Their claims record that host, and its pauses stop them.
         """
         if not host or host == self.board.host.name:
             return self.board
-        found = self._hosts.pop(host, None) or open(self.location.where, host=host)
+        found = self._hosts.pop(host, None) or self.board.for_host(host, step=self._step)
         self._hosts[host] = found
         while len(self._hosts) > _HOSTS:
             del self._hosts[next(iter(self._hosts))]
@@ -110,6 +75,73 @@ class Service:
         while len(self._keepers) > _KEEPERS:
             del self._keepers[next(iter(self._keepers))]
         return found
+
+
+def _together(own: ThreadBoard) -> AbstractContextManager[object]:
+    return own.board.log.together()  # what is answered is in the log before
+
+
+class Service:
+    """The board and everything that the routes need."""
+
+    def __init__(self, location: Location, tokens: str, wording: Wording, hooks: HookPlace) -> None:
+        """`hooks`: the folder with the deliveries to hooks."""
+        self.location = location
+        self.wording = wording
+        self.hooks = hooks
+        self.started = time.time()
+        where = location.where
+        self.verbs = StorageThreads("verbs", partial(ThreadBoard, where, STEP), _together)
+        self.reading = StorageThreads("reads", partial(ThreadBoard, where, 0), _together)
+        self.tokens = Tokens(tokens)
+        self.read_tokens = Tokens(tokens)
+        """The same for the other thread: each sees a change by itself."""
+        self.desk: LockDesk
+        self.sessions: Sessions
+        self.on_lock: Callable[[dict[str, Any]], object] = lambda event: None
+        """Called in the loop with each event of a lock."""
+        self.heard: Callable[[], bool] = lambda: True
+        """Whether anyone listens to the events of locks; any thread may ask."""
+        self.on_delta: Callable[[Delta], object] = lambda delta: None
+        """Called in the loop with each report of the watch."""
+        self.waiting: Callable[[], int] = lambda: 0
+        """How many requests wait."""
+        self.reported = 0
+        """How many events of locks the threads have reported."""
+        self._watch: Watch | None = None
+        self._presences: dict[tuple[str, str], Presence] = {}
+
+    @property
+    def board(self) -> Board:
+        """The board, in a thread of verbs."""
+        return self.verbs.own.board
+
+    @property
+    def reads(self) -> Board:
+        """The board, in a thread of long reads."""
+        return self.reading.own.board
+
+    async def begin(self) -> None:
+        """Open the board, and follow it."""
+        await self.verbs.run(self._open)
+        await self.reading.run(lambda: self.reads)
+        self.verbs.seconds, self.reading.seconds = _VERB, _READ
+
+    def _open(self) -> None:
+        self.board.require_mounted()
+        self.desk = LockDesk(lambda: self.board, self._lock_event, lambda: self.heard())
+        self.sessions = Sessions(self.desk)
+        self._watch = self.board.watch(self._reported)
+        held = self.board.entries(self.board.snapshot(ended=False), {"held", "stale"})
+        self.desk.begin([entry for entry in held if entry.kind == "lock"])
+
+    def board_for(self, host: str | None) -> Board:
+        """The board as it is for workers on another host, in a thread of verbs."""
+        return self.verbs.own.for_host(host)
+
+    def keeper(self, claim: Claim, limit: int) -> OutputKeeper:
+        """Keeps the output of a claim, in a thread of verbs."""
+        return self.verbs.own.keeper(claim, limit)
 
     def waits(self, name: str, key: str, owner: str, host: str | None, state: str | None) -> None:
         """Show that a client's worker waits, or that it does not any more."""
@@ -124,10 +156,8 @@ class Service:
         while len(self._presences) > _PRESENCES:
             del self._presences[next(iter(self._presences))]
 
-    def _open_reads(self) -> None:
-        self.reads = open(self.location.where)
-
     def _lock_event(self, event: dict[str, Any]) -> None:
+        self.reported += 1
         self.verbs.to_loop(self.on_lock, event)
 
     def _reported(self, delta: Delta) -> None:
@@ -167,8 +197,7 @@ class Service:
             with suppress(DibsError):
                 self.sessions.tick()
 
-        if self.verbs.waiting < 100:
-            self.verbs.post(look)
+        self.verbs.post(look, once="tick")
 
     def end(self, seconds: float) -> bool:
         """Stop following and working; False if the storage does not answer in time."""

@@ -9,7 +9,6 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from dibs.host import boottime
 from dibs.model.errors import BadName, DibsError, Held, Lost, NotExact, Unclaimable
 from dibs.serve.lease_terms import LeaseTerms
 from dibs.serve.lock_desk import Answer, HeldLock, LockDesk, moment
@@ -25,17 +24,16 @@ _SESSIONS = 10_000
 
 
 class Sessions:
-    """The sessions of one board; everything here runs in the storage thread."""
+    """The sessions of one board; everything here runs in the threads of verbs."""
 
     def __init__(self, desk: LockDesk) -> None:
         self._desk = desk
-        self._board = desk.board
         self._live: dict[str, HeldLock] = {}
         """The sessions that this server knows, by their ids."""
 
     def begin(self, who: Principal, agent: str | None, ttl: int) -> Answer:
         """A new session. Its number is the lowest that is free, so that few locks are made."""
-        used = {lease.task.id for lease in self._live.values()}
+        used = {lease.task.id for lease in tuple(self._live.values())}
         for number in range(1, _SESSIONS + 1):
             ident = f"{SESSION}{number}"
             if ident in used:
@@ -43,7 +41,7 @@ class Sessions:
             start = time.monotonic()
             # Another server has it for a session, or a shell has made something else of that id.
             with suppress(Held, BadName, Unclaimable):
-                claim = self._board.acquire(ident, owner=who.owner(agent), ttl=ttl)
+                claim = self._desk.board.acquire(ident, owner=who.owner(agent), ttl=ttl)
                 lease = self._known(claim, who.owner(agent))
                 lease.count_from(start, ttl)
                 return self._fields(lease) | {"keepalive_interval_secs": max(1, ttl // 2)}
@@ -64,7 +62,7 @@ class Sessions:
     def show(self, who: Principal, session: str) -> Answer:
         """A session, with the number of its locks."""
         lease = self.find(who, session)
-        locks = [one for one in self._desk.leases.values() if one.terms.session == session]
+        locks = [one for one in tuple(self._desk.leases.values()) if one.terms.session == session]
         more = {"lock_count": len(locks), "active": True, "ttl_seconds": round(lease.ttl)}
         return self._fields(lease) | {"user_id": lease.owner} | more
 
@@ -93,18 +91,18 @@ class Sessions:
             try:
                 if self._renewed(lease):
                     continue
-                self._board.reap_claim(lease.task.name, asked=False)
+                self._desk.board.reap_claim(lease.task.name, asked=False)
             except DibsError:
                 pass  # the board frees it when it can; its locks are released now
             self._end(session)
-        mine = {lease.terms.session for lease in self._desk.leases.values()}
+        mine = {lease.terms.session for lease in tuple(self._desk.leases.values())}
         for session in mine - self._live.keys() - {""}:
             if self._attached(session) is None:
                 self._end(session)
 
     def _renewed(self, lease: HeldLock) -> bool:
         """Whether another server has heard its keepalive."""
-        found = self._board.status(lease.task.id)
+        found = self._desk.board.status(lease.task.id)
         if found.task != lease.task or found.remaining <= 0:
             return False
         lease.count_from(time.monotonic() + found.remaining - lease.ttl, lease.ttl)
@@ -113,12 +111,12 @@ class Sessions:
     def _attached(self, session: str) -> HeldLock | None:
         """A session that another server began, or this one before it was started again."""
         try:
-            claim = self._board.attach(session)
+            claim = self._desk.board.attach(session)
         except (NotExact, BadName):
             return None
         if not claim.task.id.startswith(SESSION):
             return None
-        found = self._board.status(claim.task.id)
+        found = self._desk.board.status(claim.task.id)
         if not found.held or found.task != claim.task or found.remaining <= 0:
             return None
         lease = self._known(claim, found.owner)
@@ -127,14 +125,11 @@ class Sessions:
 
     def _known(self, claim: Claim, owner: str) -> HeldLock:
         lease = self._live[claim.name] = HeldLock(claim.task, "", owner, "", LeaseTerms())
-        lease.claim = claim
+        lease.keep(self._desk.board, claim)
         return lease
 
     def _claim(self, lease: HeldLock) -> Claim:
-        claim = lease.claim
-        if claim is None or not claim.deadline or boottime() >= claim.deadline:
-            claim = lease.claim = self._board.attach(lease.id)
-        return claim
+        return lease.own_claim(self._desk.board)
 
     def _end(self, session: str) -> None:
         self._live.pop(session, None)

@@ -53,11 +53,16 @@ class Stream:
         if self.lagging or self.closed:
             return
         if self._size + len(data) > PENDING and self._pending:
-            self.lagging = True
-            self._pending, self._size = [], 0
+            self.lag()
         else:
             self._pending.append(data)
             self._size += len(data)
+            self._wake.set()
+
+    def lag(self) -> None:
+        """Begin again with a snapshot: what waits is not sent."""
+        self.lagging = True
+        self._pending, self._size = [], 0
         self._wake.set()
 
     def snapshot(self, data: bytes) -> None:

@@ -176,7 +176,8 @@ class WaitingRequests:
         line = self._lines.get(ANY_TASK)
         for waiter in line.waiters if line is not None else ():
             if now - waiter.since >= _SHOWN_AFTER:
-                self._service.verbs.post(partial(_keep_shown, self._service, waiter))
+                shown = partial(_keep_shown, self._service, waiter)
+                self._service.verbs.post(shown, once=waiter)
 
     def close(self) -> None:
         """End every wait."""

@@ -27,6 +27,8 @@ class Watchers:
         self._log = Hub()
         self._tail = EventTail(service, self._event)
         self._feeds: set[DeltaFeed] = set()
+        self._sent = self._logged = 0
+        """How many events of locks, and of the log, were published."""
         self._starting = 0
         """How many watches of locks begin just now."""
 
@@ -81,11 +83,13 @@ class Watchers:
                 after, picture = self._tail.begin(covers, whole=not call.who.prefix)
                 data = encoded("snapshot", picture, after)
             first, cursor = False, None  # a stream that lags begins again with a snapshot
-            service.reading.to_loop(begin, data or b":\n\n")
+            service.reading.to_loop(begin, data or b":\n\n", self._tail.reported)
 
-        def begin(data: bytes) -> None:
+        def begin(data: bytes, reported: int) -> None:
             stream.snapshot(data)
             self._log.streams.add(stream)
+            if self._logged > reported:
+                stream.lag()
 
         start = partial(service.reading.run, look)
         await start()
@@ -129,17 +133,20 @@ class Watchers:
         def look() -> None:
             if service.tokens.find(digest) is None:
                 raise unauthorized()
+            reported = service.reported
             if name is not None:
                 locks = [service.desk.status(name)]
                 found: dict[str, Any] = {"event": "snapshot", "name": name, "locks": locks}
             else:
                 locks = service.desk.shown(covers)
                 found = {"event": "snapshot", "prefix": prefix or None, "locks": locks}
-            service.verbs.to_loop(begin, found)
+            service.verbs.to_loop(begin, found, reported)
 
-        def begin(found: dict[str, Any]) -> None:
+        def begin(found: dict[str, Any], reported: int) -> None:
             stream.snapshot(encoded("snapshot", found))
             self._locks.streams.add(stream)
+            if self._sent > reported:  # the look hung, and another thread has gone on meanwhile
+                stream.lag()
 
         async def start() -> None:
             self._starting += 1  # an event between the look and the beginning must be heard
@@ -153,15 +160,16 @@ class Watchers:
 
     def lock_event(self, event: dict[str, Any]) -> None:
         """Report it to those who follow locks."""
+        self._sent += 1
         self._locks.publish(event["event"], event)
 
     def _event(self, cursor: str, row: dict[str, Any]) -> None:
+        self._logged += 1
         self._log.publish(row["verb"], row, cursor)
 
     def poll_log(self) -> None:
-        """Look for new events, unless such a look waits already."""
-        if self._service.reading.waiting < 2:
-            self._service.reading.post(self._tail.poll)
+        """Look for new events, unless such a look waits or runs already."""
+        self._service.reading.post(self._tail.poll, once="poll")
 
     def keep(self, valid: Container[str]) -> None:
         """End the streams whose tokens are revoked."""
