@@ -97,9 +97,9 @@ def fill(sql: Callable[..., Any], count: int) -> None:
     )
     sql(f"INSERT INTO dibs.payload SELECT id, 'x' FROM {numbers} numbers")
     sql(
-        "INSERT INTO dibs.event (eid, n, at, verb, src, dst, by, reason, note, act) "
-        "SELECT eid, 1, since - 172800000000000, 'add', '', name, 'me', '', '', '' "
-        "FROM dibs.task WHERE eid <> ''"
+        "INSERT INTO dibs.event (eid, n, line, at, verb, src, dst, by, reason, note, act) "
+        "SELECT eid, 1, (SELECT max(line) FROM dibs.history), since - 172800000000000, 'add', '', "
+        "name, 'me', '', '', '' FROM dibs.task WHERE eid <> ''"
     )
     sql("VACUUM ANALYZE")  # else the server does it while the clock runs
 

@@ -65,9 +65,8 @@ class Site(NamedTuple):
         )
 
     def floors(self) -> list[int]:
-        """The fences to which the epochs so far may have jumped."""
-        ((epoch,),) = self.sql("SELECT value::int FROM dibs.meta WHERE key = 'epoch'")
-        return [(number << 40) + 1 for number in range(1, epoch + 1)]
+        """The fences to which the histories so far may have jumped."""
+        return [line + 1 for (line,) in self.sql("SELECT line FROM dibs.history WHERE line > 0")]
 
     def contradictions(self) -> list[str]:
         """What the tables say against each other; a line each."""

@@ -44,8 +44,8 @@ def fill(board: Site, tasks: int) -> None:
         ), paid AS (
           INSERT INTO dibs.payload SELECT eid, convert_to(eid, 'UTF8') FROM made
         )
-        INSERT INTO dibs.event (eid, n, at, verb, src, dst, by, reason, note, act)
-        SELECT eid, 1, dibs.clock(), 'add', '', name, 'drill', '', '', eid FROM made
+        INSERT INTO dibs.event (eid, n, line, at, verb, src, dst, by, reason, note, act)
+        SELECT eid, 1, dibs.floor(), dibs.clock(), 'add', '', name, 'drill', '', '', eid FROM made
         """,
         tasks,
     )

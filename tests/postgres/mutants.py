@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import dibs
+from dibs.model.events import Cursor
 from dibs.model.settings import Settings
 from dibs.postgres import watch
 from dibs.shipped import text
@@ -34,6 +35,7 @@ from tests.postgres.outage import outage
 from tests.postgres.pooler import pooler
 from tests.postgres.proxy import Loss, Proxy
 from tests.postgres.slow import late
+from tests.postgres.standby import standby
 from tests.postgres.storm import Plan, settings, storm
 from tests.postgres.test_failover import (
     test_no_fence_is_given_twice_after_a_tail_was_lost as test_no_fence_is_given_twice,
@@ -127,6 +129,67 @@ def failing_over(mutant: Mutant, _: Server, __: Path) -> Sequence[str]:
         return failed(test_no_fence_is_given_twice, found, far)
 
 
+def twins(plant: Callable[[Site], Site] = lambda place: place) -> None:
+    """The primary is lost, then the standby that was promoted, before the second one followed it.
+
+    The second has more of the primary than the first. Raises `AssertionError`.
+    """
+    with Proxy("") as far, pair(synchronous=False, through=far) as found:
+        place = plant(found.place)
+        board = place._replace(where=found.primary.url(place.database)).board
+        board.add("job")
+        with standby(found.primary, name="second") as second:
+            found.standby.until_it_follows()
+            far.stall()
+            board.add("second has it")
+            second.until_it_follows()
+            behind = board.log.end()
+            for number in range(9):
+                board.add(f"lost-{number}")
+            ahead = board.log.end()
+            second.until_it_follows()
+            found.primary.freeze()
+            found.standby.promote()
+            first = place._replace(where=found.standby.url(place.database)).board
+            cursors = [first.log.end()]
+            for number in range(12):  # fewer would not come to the numbers that are lost
+                first.add(f"first-{number}")
+            wanted = [f"first-{number}" for number in range(12)]
+            assert ids_since(first, ahead) == wanted, "the events of a promoted standby"
+            cursors.append(first.log.end())
+            fences = taken(first)
+            cursors.append(first.log.end())
+            found.standby.freeze()
+            second.promote()
+            last = place._replace(where=second.url(place.database)).board
+            tail = [f"lost-{number}" for number in range(9)]
+            assert [ids_since(last, at) for at in (behind, ahead)] == [tail, []]
+            last.add("last")
+            assert min(taken(last)) > max(fences), "the fences of the second standby"
+            new = ["last", "job", "lock", "lock"]
+            assert ids_since(last, ahead) == new
+            assert ids_since(last, behind) == [*tail, *new]
+            for cursor in cursors:  # what only the first standby had is nothing here
+                assert ids_since(last, cursor) == ["second has it", *tail, *new]
+
+
+def ids_since(board: dibs.Board, cursor: Cursor) -> list[str]:
+    """The ids of what happened since."""
+    return [event.id for event in board.log.since(cursor)[0]]
+
+
+def taken(board: dibs.Board) -> tuple[int, int]:
+    """The fences of the same task and the same lock on each server."""
+    claim = board.claim("job", owner="me")
+    assert claim is not None
+    return claim.fence, board.acquire("lock", owner="me").fence
+
+
+def twinning(mutant: Mutant, _: Server, __: Path) -> Sequence[str]:
+    """Two standbys of one primary are promoted, one after the other."""
+    return failed(twins, mutant.plant)
+
+
 def failed(test: Callable[..., None], *given: object) -> Sequence[str]:
     """Why a test fails; empty if it passes."""
     try:
@@ -143,7 +206,7 @@ def crashing(mutant: Mutant, _: Server, folder: Path) -> Sequence[str]:
         return outage(place, folder, Crashes(crashes=3, workers=4, gap=0.7))[0]
 
 
-_MOVES = """  PERFORM dibs.durable();
+_MOVES = """  v_line := dibs.floor();
   SELECT * INTO t FROM dibs.task x WHERE x.name = p_src FOR UPDATE;
 """
 
@@ -237,10 +300,32 @@ MUTANTS = (
         look=(("e.xid = ANY (ARRAY(", "false AND e.xid = ANY (ARRAY("),),
     ),
     Mutant(
-        "no epoch",
+        "no new history",
         "After a failover that lost its tail a fence is given again.",
         failing_over,
-        sql=(("PERFORM dibs.turn();", "NULL;"),),
+        sql=(("  RETURN dibs.turn();", "  RETURN h.line;"),),
+    ),
+    Mutant(
+        "a history is a counter",
+        "Two standbys of one primary give the same fences.",
+        twinning,
+        sql=(
+            (
+                "CASE WHEN v_moment / 1000 > v_high THEN v_moment / 1000",
+                "CASE WHEN true THEN v_high",
+            ),
+        ),
+    ),
+    Mutant(
+        "an event has no history",
+        "Readers skip an event for each transaction that a failover lost.",
+        twinning,
+        sql=(
+            (
+                "VALUES (p_eid, v_n, v_line, v_moment, 'add'",
+                "VALUES (p_eid, v_n, (SELECT min(line) FROM dibs.history), v_moment, 'add'",
+            ),
+        ),
     ),
     Mutant(
         "statements are prepared behind a pooler",

@@ -34,9 +34,11 @@ TABLES = ("task", "payload", "claim", "event", "question", "result", "output", "
 EMPTY = f"""
 {";".join(f"DELETE FROM dibs.{table}" for table in TABLES)};
 INSERT INTO dibs.task VALUES ('', NULL, 'gone', 0, 0, 5, 0, 0, 0, '', 0, 0);
-UPDATE dibs.meta SET value = '0' WHERE key = 'epoch';
+DELETE FROM dibs.history WHERE line > 0;
 UPDATE public.moved SET by_ns = 0;
 """
+OWN = "UPDATE dibs.history SET name = dibs.lineage(), server = dibs.server()"
+"""A copy of a database is another board, whose fences would jump."""
 FAST = {
     "autovacuum": "off",
     "jit": "off",
@@ -138,6 +140,7 @@ class Place:
             server.execute(
                 f"CREATE DATABASE {self.database} TEMPLATE {TEMPLATE} STRATEGY file_copy"
             )
+            server.execute(OWN, self.database)
         self.world = World(server, self.database)
         fields = dibs.Settings()._asdict() | {"durability": "off", "retry": ()} | settings
         text = dump(dibs.Settings(**fields)).decode().replace("'", "''")

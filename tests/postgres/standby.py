@@ -15,10 +15,11 @@ NAME = "standby"
 class Standby(Server):
     """A copy of a primary that follows it; `through` is a port on which to reach the primary."""
 
-    def __init__(self, primary: Server, *, through: int = 0, durable: bool = True) -> None:
-        super().__init__(durable=durable, tcp=True)
+    def __init__(self, primary: Server, *, through: int = 0, name: str = NAME) -> None:
+        super().__init__(durable=True, tcp=True)
         self._primary = primary
         self._through = through
+        self._name = name
 
     def make(self) -> None:
         """Copy the primary as it is now."""
@@ -28,7 +29,9 @@ class Standby(Server):
         where = f"host={self._primary.folder} port={self._primary.port}"
         if self._through:
             where = f"host=127.0.0.1 port={self._through}"
-        source = f"{where} user={USER} application_name={NAME} sslmode=disable gssencmode=disable"
+        source = (
+            f"{where} user={USER} application_name={self._name} sslmode=disable gssencmode=disable"
+        )
         self.run(
             "pg_basebackup",
             *(f"--dbname={source}", f"--pgdata={self.data}", "--checkpoint=fast", "--no-sync"),
@@ -39,7 +42,7 @@ class Standby(Server):
         """Whether it has all that the primary has written."""
         found = self._primary.sql(
             "SELECT replay_lsn >= pg_current_wal_lsn() FROM pg_stat_replication"
-            f" WHERE application_name = '{NAME}'"
+            f" WHERE application_name = '{self._name}'"
         )
         return found == [(True,)]
 
@@ -62,9 +65,9 @@ def make_synchronous(primary: Server) -> None:
 
 
 @contextmanager
-def standby(primary: Server, *, through: int = 0) -> Iterator[Standby]:
+def standby(primary: Server, *, through: int = 0, name: str = NAME) -> Iterator[Standby]:
     """A standby for as long as the block lasts."""
-    found = Standby(primary, through=through)
+    found = Standby(primary, through=through, name=name)
     with found:
         found.until_it_follows()
         yield found

@@ -245,10 +245,18 @@ def test_a_check_names_functions_that_are_not_the_shipped_ones(site: Site) -> No
     assert not site.board.check()
 
 
-@pytest.mark.parametrize("key", ["settings", "epoch", "timeline"])
-def test_a_check_names_a_row_of_the_board_that_is_missing(site: Site, key: str) -> None:
-    site.sql("DELETE FROM dibs.meta WHERE key = %s", key)
-    assert [(each.kind, each.name) for each in site.board.check()] == [("meta", key)]
+def test_a_check_names_a_row_of_the_board_that_is_missing(site: Site) -> None:
+    site.board.add("a")
+    site.sql("DELETE FROM dibs.meta WHERE key = 'settings'")
+    ((line,),) = site.sql("DELETE FROM dibs.history RETURNING line")
+    found = [(each.kind, each.name) for each in site.board.check()]
+    assert found == [("meta", "settings"), ("history", str(line))]
+    log = site.board.log
+    events, cursor = log.since()
+    assert [event.id for event in events] == ["a"]
+    assert site.board.add("b").name == "b.available", "the next change begins a history"
+    assert log.missed(cursor)
+    assert log.since(cursor)[0] == []
 
 
 def test_a_check_names_a_free_lock_in_the_folder_of_another(site: Site) -> None:
@@ -291,3 +299,12 @@ def test_an_upgrade_that_would_make_the_workers_wait_gives_way(site: Site) -> No
         with pytest.raises(dibs.StorageError, match="end the long transactions"):
             upgrade(site.where)
     assert not upgrade(site.where)
+
+
+def test_tables_of_an_older_format_are_refused_also_by_an_upgrade(site: Site) -> None:
+    site.sql("DROP TABLE dibs.history CASCADE")
+    site.sql("UPDATE dibs.meta SET value = '1' WHERE key = 'format'")
+    with pytest.raises(dibs.OlderFormat, match=r"has format 1: run `dibs upgrade`$"):
+        dibs.open(site.where)
+    with pytest.raises(dibs.OlderFormat, match="which no upgrade changes: make a new database"):
+        dibs.board.upgrade(site.where)

@@ -25,7 +25,7 @@ from tests.tui.live import drive, text_of, until
 _numbers = count(1)
 ROLES = ("reader", "worker", "operator")
 TABLES = (
-    *("meta", "task", "payload", "claim", "event", "question", "result", "output"),
+    *("meta", "history", "task", "payload", "claim", "event", "question", "result", "output"),
     *("pause", "waiter"),
 )
 
@@ -175,7 +175,7 @@ def test_a_reader_may_call_no_function_that_changes_anything(people: People) -> 
         "AND provolatile <> 'i' AND has_function_privilege(%s, oid, 'EXECUTE')",
         people.where["reader"].partition("//")[2].partition("@")[0],
     )
-    assert sorted(allowed) == [("clock",), ("timeline",)]
+    assert sorted(allowed) == [("clock",), ("is_foreign",), ("lineage",), ("server",)]
 
 
 def test_all_functions_that_run_as_their_owner_choose_their_search_path(people: People) -> None:

@@ -238,14 +238,15 @@ def test_after_the_server_has_lost_its_past_no_fence_is_given_again(place: Place
     first = place.board.claim("a")
     assert first is not None
     first.release()
-    lost = "UPDATE dibs.meta SET value = '00000099' WHERE key = 'timeline'"
+    lost = "UPDATE dibs.history SET name = 'another', server = 'another'"
     place.server.execute(lost, place.database)
     many = [place.other() for _ in range(3)]
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(lambda board: board.acquire(f"door-{id(board)}"), many))
     second = place.board.claim("a")
     assert second is not None
-    assert second.fence == (1 << 40) + 1, "one epoch, however many found out"
+    found = place.server.execute("SELECT line FROM dibs.history WHERE line > 0", place.database)
+    assert [(second.fence - 1,)] == found, "one history, however many found out"
     assert second.done().state == "done"
     whole(place)
 

@@ -50,8 +50,13 @@ _CHECKS: tuple[tuple[str, str, str], ...] = (
     (
         "meta",
         "this row of dibs.meta is missing",
-        "SELECT k FROM unnest(ARRAY['settings', 'epoch', 'timeline']) k "
-        "WHERE k NOT IN (SELECT key FROM dibs.meta)",
+        "SELECT 'settings' WHERE NOT EXISTS (SELECT FROM dibs.meta WHERE key = 'settings')",
+    ),
+    (
+        "history",
+        "the events of this history are those of no history of this board",
+        "SELECT line::text FROM (SELECT DISTINCT line FROM dibs.event) e "
+        "WHERE line NOT IN (SELECT line FROM dibs.history)",
     ),
 )
 _KEYS = {

@@ -62,7 +62,7 @@ _TABLES = {
     "result": "stem, eid, fence, at, data",
     "output": "stem, begins, tail, eid, fence, at, data",
     "pause": "name, until, locks, data",
-    "event": "eid, n, at, verb, src, dst, by, reason, note, act",
+    "event": "eid, n, line, at, verb, src, dst, by, reason, note, act",
 }
 _BATCH = 1000
 _WAIT = 600.0
@@ -247,12 +247,13 @@ class PostgresWriter:
     def _write_events(self, found: Iterable[Event]) -> Counter[str]:
         """Write the log; the number of events of each id is returned."""
         counts, rows = Counter[str](), list[Row]()
+        ((line,),) = self._conn.execute("SELECT dibs.floor()")
         for event in found:
             eid = names.escape(event.id) if event.id else ""
             counts[eid] += 1
             texts = map(packed, (event.verb, event.src, event.dst, event.by, event.reason))
             at = round(event.at * 1e6) * 1000
-            rows.append((eid, counts[eid], at, *texts, packed(event.note), ""))
+            rows.append((eid, counts[eid], line, at, *texts, packed(event.note), ""))
             if len(rows) >= _BATCH:
                 self._flush({"event": rows})
         self._flush({"event": rows})

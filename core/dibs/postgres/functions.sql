@@ -114,41 +114,89 @@ BEGIN
 END
 $$;
 
--- The line of history that the server writes: it changes as a standby is promoted, or after a restore
--- to an earlier moment.
-CREATE OR REPLACE FUNCTION dibs.timeline() RETURNS text LANGUAGE sql VOLATILE AS $$
-  SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8)
+-- What changes when another server, or another history of it, has the board; also with each start of
+-- a server. It is asked for each change, so it is fast.
+CREATE OR REPLACE FUNCTION dibs.server() RETURNS text LANGUAGE sql VOLATILE AS $$
+  SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8) || ' '
+    || extract(epoch FROM pg_postmaster_start_time())::text || ' '
+    || regexp_replace(pg_relation_filepath('dibs.meta'), '/[^/]*$', '')
 $$;
 
--- Begin another epoch: every fence from now on is above those of a past that may be lost. Call it by
--- hand after a restore that keeps the line of history, such as that of a dump.
-CREATE OR REPLACE FUNCTION dibs.turn() RETURNS bigint LANGUAGE plpgsql AS $$
+-- What tells the history that this server writes from others: its cluster, database and timeline.
+CREATE OR REPLACE FUNCTION dibs.lineage() RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
-  v_epoch bigint;
+  v_cluster text := '';
 BEGIN
-  PERFORM dibs.durable();
-  UPDATE dibs.meta SET value = (value::bigint + 1)::text WHERE key = 'epoch'
-    RETURNING value::bigint INTO v_epoch;
-  INSERT INTO dibs.meta VALUES ('timeline', dibs.timeline())
-    ON CONFLICT (key) DO UPDATE SET value = excluded.value;
-  RETURN v_epoch;
+  BEGIN
+    SELECT system_identifier::text INTO v_cluster FROM pg_control_system();
+  EXCEPTION WHEN insufficient_privilege THEN
+    NULL; -- the database and the timeline must do
+  END;
+  RETURN (SELECT concat_ws(' ', v_cluster, d.oid, left(pg_walfile_name(pg_current_wal_lsn()), 8))
+    FROM pg_database d WHERE d.datname = current_database());
 END
 $$;
 
--- The lowest fence that the next claim may get.
+-- Whether the newest events are those of another cluster or database, as after a restore from a dump:
+-- the numbers of their transactions say nothing here.
+CREATE OR REPLACE FUNCTION dibs.is_foreign() RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+  h dibs.history;
+BEGIN
+  IF pg_is_in_recovery() THEN
+    RETURN false;
+  END IF;
+  SELECT * INTO h FROM dibs.history x ORDER BY x.line DESC LIMIT 1;
+  RETURN (h.server = dibs.server() OR regexp_replace(h.name, ' [^ ]*$', '')
+    = regexp_replace(dibs.lineage(), ' [^ ]*$', '')) IS NOT TRUE;
+END
+$$;
+
+-- Begin another history: every fence from now on is above those of a past that may be lost, and of
+-- other servers that went on from the same past. No counter knows of those, so the time is the fence;
+-- where the clock is behind, chance keeps two servers apart. A claim counts its lease from now on,
+-- because this server's clock is not the one of its beats. Call it by hand where a server goes back
+-- unseen, as one whose disk is put back from a snapshot.
+CREATE OR REPLACE FUNCTION dibs.turn() RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+  v_moment bigint := dibs.clock();
+  v_parent bigint;
+  v_high bigint;
+  v_line bigint;
+BEGIN
+  PERFORM dibs.durable();
+  PERFORM pg_advisory_xact_lock(7305803);
+  SELECT max(h.line) INTO v_parent FROM dibs.history h;
+  SELECT greatest(v_parent, max(t.fence)) + 16777216 INTO v_high FROM dibs.task t;
+  v_line := CASE WHEN v_moment / 1000 > v_high THEN v_moment / 1000
+    ELSE v_high + (random() * 16777216)::bigint END;
+  INSERT INTO dibs.history VALUES (v_line, coalesce(v_parent, v_line),
+    pg_snapshot_xmin(pg_current_snapshot()), dibs.lineage(), dibs.server());
+  UPDATE dibs.claim c SET beat = v_moment;
+  RETURN v_line;
+END
+$$;
+
+-- The line of the present history, before a change: the next fence is above it.
 CREATE OR REPLACE FUNCTION dibs.floor() RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
-  v_now text := dibs.timeline();
+  h dibs.history;
+  v_server text := dibs.server();
 BEGIN
-  PERFORM 1 FROM dibs.meta WHERE key = 'timeline' AND value = v_now;
-  IF NOT FOUND THEN
-    PERFORM 1 FROM dibs.meta WHERE key = 'epoch' FOR UPDATE; -- only one of many turns
-    PERFORM 1 FROM dibs.meta WHERE key = 'timeline' AND value = v_now;
-    IF NOT FOUND THEN
-      PERFORM dibs.turn();
-    END IF;
+  PERFORM dibs.durable();
+  SELECT * INTO h FROM dibs.history x ORDER BY x.line DESC LIMIT 1;
+  IF h.server = v_server THEN
+    RETURN h.line;
   END IF;
-  RETURN (SELECT value::bigint << 40 FROM dibs.meta WHERE key = 'epoch');
+  PERFORM pg_advisory_xact_lock(7305803); -- only one of many turns
+  SELECT * INTO h FROM dibs.history x ORDER BY x.line DESC LIMIT 1;
+  IF h.server = v_server THEN
+    RETURN h.line;
+  ELSIF h.name = dibs.lineage() THEN
+    UPDATE dibs.history x SET server = v_server WHERE x.line = h.line;
+    RETURN h.line;
+  END IF;
+  RETURN dibs.turn();
 END
 $$;
 
@@ -162,13 +210,14 @@ DECLARE
     ELSE 'available' END;
   v_name text := dibs.spell(p_eid, v_state, 0, 0, p_priority, 0, 0, p_not_before, '', p_folder);
   v_n bigint;
+  v_line bigint;
 BEGIN
   IF (dibs.is_task(p_eid, v_name, v_state, 0, 0, p_priority, 0, 0, p_not_before, '')
       AND octet_length(p_payload) <= 268435456 AND dibs.is_text(p_by, 262144)
       AND dibs.is_text(p_act, 60)) IS NOT TRUE THEN
     PERFORM dibs.refuse('a task');
   END IF;
-  PERFORM dibs.durable();
+  v_line := dibs.floor();
   INSERT INTO dibs.task AS t VALUES (
     p_eid, v_name, v_state, 0, 0, p_priority, 0, 0, p_not_before, '', v_moment, 1
   ) ON CONFLICT (eid) DO UPDATE SET
@@ -182,8 +231,8 @@ BEGIN
     RETURN v_name; -- NULL unless this call was done before
   END IF;
   INSERT INTO dibs.payload VALUES (p_eid, p_payload);
-  INSERT INTO dibs.event (eid, n, at, verb, src, dst, by, reason, note, act)
-    VALUES (p_eid, v_n, v_moment, 'add', '', v_name, p_by, '', '', p_act);
+  INSERT INTO dibs.event (eid, n, line, at, verb, src, dst, by, reason, note, act)
+    VALUES (p_eid, v_n, v_line, v_moment, 'add', '', v_name, p_by, '', '', p_act);
   RETURN v_name;
 END
 $$;
@@ -206,7 +255,7 @@ DECLARE
   v_lock text;
   v_paused boolean;
   v_due boolean;
-  v_floor bigint;
+  v_line bigint;
 BEGIN
   IF (dibs.is_ttl(p_ttl) AND dibs.is_claim(p_claim) AND octet_length(p_record) <= 16384
       AND octet_length(p_verb) <= 64 AND dibs.is_text(p_verb || p_by || p_reason, 262144))
@@ -236,19 +285,19 @@ BEGIN
       AND (p.locks OR NOT p_lock) AND (p.until IS NULL OR p.until > v_moment)),
     p_src IS NULL AND EXISTS (SELECT FROM dibs.task x WHERE x.state = 'later'
       AND (x.not_before <= v_second OR x.not_before > v_second + 100000)),
-    (SELECT m.value::bigint << 40 FROM dibs.meta m WHERE m.key = 'epoch'
-      AND EXISTS (SELECT FROM dibs.meta l WHERE l.key = 'timeline' AND l.value = dibs.timeline()))
-    INTO v_paused, v_due, v_floor;
+    (SELECT h.line FROM (SELECT * FROM dibs.history x ORDER BY x.line DESC LIMIT 1) h
+      WHERE h.server = dibs.server())
+    INTO v_paused, v_due, v_line;
   IF v_paused THEN
     outcome := 'paused';
     RETURN;
   END IF;
-  IF v_floor IS NULL THEN
-    v_floor := dibs.floor();
+  IF v_line IS NULL THEN
+    v_line := dibs.floor();
   END IF;
   IF p_src IS NULL AND NOT v_due THEN -- nearly always: one statement
     WITH head AS MATERIALIZED (
-      SELECT x.eid, x.name, greatest(x.fence, v_floor) + 1 AS fence FROM dibs.task x
+      SELECT x.eid, x.name, greatest(x.fence, v_line) + 1 AS fence FROM dibs.task x
         WHERE x.state = 'available' AND x.fence < 999999999999999999
           AND dibs.is_task(x.eid, x.name, x.state, x.fence, x.attempts, x.priority, x.question,
             x.answer, x.not_before, x.claim)
@@ -263,8 +312,8 @@ BEGIN
       INSERT INTO dibs.claim (eid, name, beat, ttl, since, process, record)
         SELECT c.eid, c.name, v_moment, p_ttl, v_moment, p_process, p_record FROM changed c
     ), logged AS (
-      INSERT INTO dibs.event (eid, n, at, verb, src, dst, by, reason, note, act)
-        SELECT c.eid, c.events, v_moment, p_verb, c.old, c.name, p_by, p_reason, '', p_claim
+      INSERT INTO dibs.event (eid, n, line, at, verb, src, dst, by, reason, note, act)
+        SELECT c.eid, c.events, v_line, v_moment, p_verb, c.old, c.name, p_by, p_reason, '', p_claim
           FROM changed c
     )
     SELECT c.name INTO taken FROM changed c;
@@ -293,7 +342,7 @@ BEGIN
     outcome := 'none';
     RETURN;
   END IF;
-  v_fence := greatest(t.fence, v_floor) + 1;
+  v_fence := greatest(t.fence, v_line) + 1;
   v_state := CASE WHEN t.state IN ('free', 'held') THEN 'held' ELSE 'claimed' END;
   taken := t.eid || '.' || dibs.stamp(v_fence, t.attempts, t.priority, t.question, t.answer)
     || '.' || p_claim || '.' || v_state;
@@ -303,8 +352,8 @@ BEGIN
     t.eid, taken, v_moment, p_ttl, v_moment, p_process, p_record
   ) ON CONFLICT (eid) DO UPDATE SET name = taken, beat = v_moment, ttl = p_ttl, since = v_moment,
     process = p_process, record = p_record, note = '', noted = 0;
-  INSERT INTO dibs.event (eid, n, at, verb, src, dst, by, reason, note, act)
-    VALUES (t.eid, t.events + 1, v_moment, p_verb, t.name, taken, p_by, p_reason, '', p_claim);
+  INSERT INTO dibs.event (eid, n, line, at, verb, src, dst, by, reason, note, act)
+    VALUES (t.eid, t.events + 1, v_line, v_moment, p_verb, t.name, taken, p_by, p_reason, '', p_claim);
   outcome := 'taken';
 END
 $$;
@@ -319,7 +368,7 @@ CREATE OR REPLACE FUNCTION dibs.take_many(
 DECLARE
   v_moment bigint;
   v_second bigint;
-  v_floor bigint;
+  v_line bigint;
   v_one record;
   v_claim text;
   v_lock text;
@@ -368,7 +417,7 @@ BEGIN
     outcome := CASE WHEN taken IS NULL THEN v_one.outcome ELSE 'taken' END;
     RETURN;
   END IF;
-  v_floor := dibs.floor();
+  v_line := dibs.floor();
   WITH head AS MATERIALIZED (
     SELECT x.* FROM dibs.task x WHERE x.state = 'available' AND x.fence < 999999999999999999
         AND dibs.is_task(x.eid, x.name, x.state, x.fence, x.attempts, x.priority, x.question,
@@ -376,7 +425,7 @@ BEGIN
       ORDER BY x.priority DESC, x.eid LIMIT cardinality(p_claims) FOR UPDATE SKIP LOCKED
   ), numbered AS MATERIALIZED (
     SELECT h.*, row_number() OVER (ORDER BY h.priority DESC, h.eid) AS place,
-      greatest(h.fence, v_floor) + 1 AS new_fence FROM head h
+      greatest(h.fence, v_line) + 1 AS new_fence FROM head h
   ), named AS MATERIALIZED (
     SELECT n.*, p_claims[n.place] AS new_claim, n.eid || '.'
       || dibs.stamp(n.new_fence, n.attempts, n.priority, n.question, n.answer)
@@ -389,8 +438,8 @@ BEGIN
     INSERT INTO dibs.claim (eid, name, beat, ttl, since, process, record)
       SELECT n.eid, n.new_name, v_moment, p_ttl, v_moment, p_process, p_record FROM named n
   ), logged AS (
-    INSERT INTO dibs.event (eid, n, at, verb, src, dst, by, reason, note, act)
-      SELECT n.eid, n.events + 1, v_moment, p_verb, n.name, n.new_name, p_by, p_reason, '',
+    INSERT INTO dibs.event (eid, n, line, at, verb, src, dst, by, reason, note, act)
+      SELECT n.eid, n.events + 1, v_line, v_moment, p_verb, n.name, n.new_name, p_by, p_reason, '',
         n.new_claim FROM named n
   )
   SELECT string_agg(n.new_name, ' ' ORDER BY n.place) INTO taken FROM named n;
@@ -411,6 +460,7 @@ DECLARE
   v_moment bigint;
   v_beat bigint;
   v_note text := '';
+  v_line bigint;
 BEGIN
   IF (octet_length(p_verb) <= 64 AND octet_length(p_act) <= 60
       AND dibs.is_text(p_verb || p_by || p_reason || p_act, 262144)
@@ -418,7 +468,7 @@ BEGIN
       AND coalesce(octet_length(p_text) <= 65537, true)) IS NOT TRUE THEN
     PERFORM dibs.refuse('a step');
   END IF;
-  PERFORM dibs.durable();
+  v_line := dibs.floor();
   SELECT * INTO t FROM dibs.task x WHERE x.name = p_src FOR UPDATE;
   IF NOT FOUND THEN
     PERFORM 1 FROM dibs.event e WHERE e.eid = p_eid AND e.act = p_act;
@@ -445,8 +495,8 @@ BEGIN
     INSERT INTO dibs.question VALUES (p_eid, p_asked, p_number, p_text)
       ON CONFLICT (eid, fence, answer) DO UPDATE SET data = p_text;
   END IF;
-  INSERT INTO dibs.event (eid, n, at, verb, src, dst, by, reason, note, act)
-    VALUES (t.eid, t.events + 1, v_moment, p_verb, p_src, p_dst, p_by, p_reason,
+  INSERT INTO dibs.event (eid, n, line, at, verb, src, dst, by, reason, note, act)
+    VALUES (t.eid, t.events + 1, v_line, v_moment, p_verb, p_src, p_dst, p_by, p_reason,
       coalesce(v_note, ''), p_act);
   RETURN 'moved';
 END
@@ -492,21 +542,22 @@ CREATE OR REPLACE FUNCTION dibs.write(
 ) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
   v_n bigint;
+  v_line bigint;
 BEGIN
   IF (dibs.is_text(p_verb, 262144) AND dibs.is_text(p_src, 262144) AND dibs.is_text(p_dst, 262144)
       AND dibs.is_text(p_by, 262144) AND dibs.is_text(p_reason, 262144)
       AND dibs.is_text(p_act, 60)) IS NOT TRUE THEN
     PERFORM dibs.refuse('a line of the log');
   END IF;
-  PERFORM dibs.durable();
+  v_line := dibs.floor();
   SELECT x.events INTO v_n FROM dibs.task x WHERE x.eid = p_eid FOR UPDATE;
   PERFORM 1 FROM dibs.event e WHERE e.eid = p_eid AND e.act = p_act AND p_act <> '';
   IF v_n IS NULL OR FOUND THEN
     RETURN false;
   END IF;
   UPDATE dibs.task x SET events = v_n + 1 WHERE x.eid = p_eid;
-  INSERT INTO dibs.event (eid, n, at, verb, src, dst, by, reason, note, act)
-    VALUES (p_eid, v_n + 1, dibs.clock(), p_verb, p_src, p_dst, p_by, p_reason, '', p_act);
+  INSERT INTO dibs.event (eid, n, line, at, verb, src, dst, by, reason, note, act)
+    VALUES (p_eid, v_n + 1, v_line, dibs.clock(), p_verb, p_src, p_dst, p_by, p_reason, '', p_act);
   RETURN true;
 END
 $$;
@@ -516,7 +567,7 @@ CREATE OR REPLACE FUNCTION dibs.pause(
   p_verb text, p_src text, p_dst text, p_by text, p_reason text, p_act text
 ) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-  PERFORM dibs.durable();
+  PERFORM dibs.floor(); -- before any lock
   PERFORM pg_advisory_xact_lock(7305802);
   INSERT INTO dibs.pause VALUES (p_name, p_until, p_locks, p_data) ON CONFLICT DO NOTHING;
   PERFORM dibs.write('', p_verb, p_src, p_dst, p_by, p_reason, p_act);
@@ -527,7 +578,7 @@ CREATE OR REPLACE FUNCTION dibs.unpause(
   p_name text, p_verb text, p_src text, p_dst text, p_by text, p_reason text, p_act text
 ) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
-  PERFORM dibs.durable();
+  PERFORM dibs.floor(); -- before any lock
   DELETE FROM dibs.pause p WHERE p.name = p_name;
   IF NOT FOUND THEN
     PERFORM 1 FROM dibs.event e WHERE e.eid = '' AND e.act = p_act;
@@ -551,8 +602,9 @@ DECLARE
   t dibs.task;
   v_moment bigint := dibs.clock();
   v_count integer := 0;
+  v_line bigint;
 BEGIN
-  PERFORM dibs.durable();
+  v_line := dibs.floor();
   IF p_again THEN
     SELECT count(*) INTO v_count FROM dibs.event e
       WHERE e.at > v_moment - 3600000000000 AND e.verb = 'purge' AND e.act = p_act;
@@ -567,8 +619,8 @@ BEGIN
       WHERE x.eid = t.eid;
     DELETE FROM dibs.payload p WHERE p.eid = t.eid;
     PERFORM dibs.sweep(t.eid, t.fence);
-    INSERT INTO dibs.event (eid, n, at, verb, src, dst, by, reason, note, act)
-      VALUES (t.eid, t.events + 1, v_moment, 'purge', t.name, '', p_by, '', '', p_act);
+    INSERT INTO dibs.event (eid, n, line, at, verb, src, dst, by, reason, note, act)
+      VALUES (t.eid, t.events + 1, v_line, v_moment, 'purge', t.name, '', p_by, '', '', p_act);
     v_count := v_count + 1;
   END LOOP;
   RETURN v_count;
@@ -580,7 +632,7 @@ RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   t dibs.task;
 BEGIN
-  PERFORM dibs.durable();
+  PERFORM dibs.floor(); -- before any lock
   SELECT * INTO t FROM dibs.task x WHERE x.eid = p_eid FOR UPDATE;
   PERFORM 1 FROM dibs.event e WHERE e.eid = p_eid AND e.act = p_act;
   IF FOUND THEN

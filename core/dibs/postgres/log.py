@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 from contextlib import nullcontext, suppress
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dibs.model import events, names
 from dibs.model.errors import BadName, DibsError
@@ -22,13 +23,37 @@ REASON_CHARS = 4096
 PAGE = 2000
 """How many events one call to the server returns at most."""
 FIELDS = "e.at, e.verb, e.eid, e.src, e.dst, e.by, e.reason, e.note"
+_EVENTS = f"SELECT {FIELDS}, e.seq FROM dibs.event e"
 NEW = f"""
-SELECT {FIELDS}, e.seq FROM dibs.event e WHERE e.xid >= pg_snapshot_xmax(%s::pg_snapshot)
+{_EVENTS} WHERE e.line = %s AND e.xid >= pg_snapshot_xmax(%s::pg_snapshot)
 UNION ALL
-SELECT {FIELDS}, e.seq FROM dibs.event e
-  WHERE e.xid = ANY (ARRAY(SELECT pg_snapshot_xip(%s::pg_snapshot)))
+{_EVENTS} WHERE e.line = %s AND e.xid = ANY (ARRAY(SELECT pg_snapshot_xip(%s::pg_snapshot)))
+UNION ALL
+{_EVENTS} WHERE e.line > (SELECT CASE
+  WHEN EXISTS (SELECT FROM dibs.history WHERE line = %s) THEN %s
+  WHEN EXISTS (SELECT FROM dibs.history WHERE line = %s) THEN %s
+  ELSE (SELECT max(line) FROM dibs.history) END)
+UNION ALL
+{_EVENTS} WHERE e.line = %s AND e.xid >= %s::text::xid8
+  AND NOT EXISTS (SELECT FROM dibs.history WHERE line = %s)
 """
-"""The events that a snapshot does not show. An open transaction of another hides none of them."""
+"""The events that a position does not show. An open transaction of another hides none of them.
+
+What a later history has is new. Of a history that this server never had, as one that ended with
+another server, what its parent has after its beginning is new as well.
+"""
+HERE = """
+coalesce((SELECT concat_ws(' ', h.line, (SELECT coalesce(max(p.line), h.line) FROM dibs.history p
+    WHERE p.line < h.line), h.began, CASE WHEN dibs.is_foreign()
+    THEN '9000000000000000000:9000000000000000000:' ELSE pg_current_snapshot()::text END)
+  FROM dibs.history h ORDER BY h.line DESC LIMIT 1), '0 0 3 3:3:')
+"""
+"""The position of what the server shows now. What another cluster wrote is shown as a whole: its
+numbers say nothing here."""
+_SHOWN = """
+(%s::bigint IS NULL OR e.line < %s
+  OR (e.line = %s AND pg_visible_in_snapshot(e.xid, %s::pg_snapshot)))
+"""
 
 
 _STATE = """
@@ -40,7 +65,7 @@ _RATES = f"""
 SELECT e.at / {SECOND}, e.verb, {_STATE.format("e.src")}, {_STATE.format("e.dst")},
   CASE WHEN e.verb IN ('done', 'fail') THEN e.by END, count(*)
 FROM dibs.event e
-WHERE e.at >= %s AND (%s::pg_snapshot IS NULL OR pg_visible_in_snapshot(e.xid, %s))
+WHERE e.at >= %s AND {_SHOWN}
 GROUP BY 1, 2, 3, 4, 5 ORDER BY 1
 """
 
@@ -54,9 +79,47 @@ def event_of(row: Row) -> Event:
     return Event(at / SECOND, unpacked(verb), ident or eid, src, dst, by, reason, note)
 
 
-def at_snapshot(text: str) -> Cursor:
-    """The cursor of what a snapshot of the server shows."""
+class LogPosition(NamedTuple):
+    """A position in the log of one history: a number of a transaction says nothing without it."""
+
+    line: int
+    parent: int
+    began: int
+    snapshot: str
+
+    @property
+    def new(self) -> tuple[object, ...]:
+        """What `NEW` asks for."""
+        line, parent = self.line, self.parent
+        here = line, self.snapshot
+        return (*here, *here, line, line, parent, parent, parent, self.began, line)
+
+
+_match_position = re.compile(
+    r"(-?\d{1,18}) (-?\d{1,18}) (\d{1,19}) (\d{1,19}:\d{1,19}:[\d,]*)", re.ASCII
+).fullmatch
+
+
+def cursor_at(text: str) -> Cursor:
+    """The cursor of a position as the server gives it."""
     return Cursor({text: 0})
+
+
+def position_of(cursor: Cursor) -> LogPosition:
+    """The position of a cursor, which may come from anywhere."""
+    found = _match_position(next(iter(cursor.position), ""))
+    if found is None:
+        raise BadName("this is no cursor of a board in PostgreSQL: begin again without a cursor")
+    line, parent, began, snapshot = found.groups()
+    return LogPosition(int(line), int(parent), int(began), snapshot)
+
+
+def _shown(until: Cursor | None) -> tuple[object, ...]:
+    """What `_SHOWN` asks for."""
+    if until is None:
+        return (None,) * 4
+    at = position_of(until)
+    return (at.line,) * 3 + (at.snapshot,)
 
 
 class PostgresLog:
@@ -86,7 +149,7 @@ class PostgresLog:
         return nullcontext()
 
     def end(self) -> Cursor:
-        return at_snapshot(self._session.row("SELECT pg_current_snapshot()::text")[0])
+        return cursor_at(self._session.row(f"SELECT {HERE}")[0])
 
     def since(
         self, cursor: Cursor | None = None, most: int | None = None
@@ -94,17 +157,17 @@ class PostgresLog:
         if cursor is None:
             end = self.end()
             return list(self.oldest_first(until=end)), end
-        (old,) = cursor.position
         rows = self._session.rows(
-            f"SELECT pg_current_snapshot()::text, n.* FROM (SELECT 1) one "
-            f"LEFT JOIN ({NEW}) n ON true ORDER BY n.seq",
-            (old, old),
+            f"SELECT {HERE}, n.* FROM (SELECT 1) one LEFT JOIN ({NEW}) n ON true ORDER BY n.seq",
+            position_of(cursor).new,
         )
         found = [event_of(row[1:]) for row in rows if row[1] is not None]
-        return found, at_snapshot(rows[0][0])
+        return found, cursor_at(rows[0][0])
 
     def missed(self, cursor: Cursor) -> bool:
-        return False
+        at = position_of(cursor)
+        sql = "SELECT EXISTS (SELECT FROM dibs.history WHERE line IN (%s, %s))"
+        return not self._session.row(sql, (at.line, at.parent))[0]
 
     def of(self, ident: str, most: int | None = None) -> list[Event]:
         if most is None:
@@ -141,7 +204,6 @@ class PostgresLog:
             eid = names.escape(ident) if ident else ident
         except BadName:  # as on a directory: nothing has such an id, so nothing happened to it
             return
-        snapshot = next(iter(until.position)) if until is not None else None
         beyond, last = ("<", None) if order == "DESC" else (">", None)
         wanted = [packed(verb) for verb in verbs] or None
         size = PAGE // 20
@@ -152,10 +214,10 @@ class PostgresLog:
                 WHERE (%s::text IS NULL OR e.eid = %s)
                   AND (%s::text[] IS NULL OR e.verb = ANY (%s))
                   AND (%s::bigint IS NULL OR e.seq {beyond} %s)
-                  AND (%s::pg_snapshot IS NULL OR pg_visible_in_snapshot(e.xid, %s))
+                  AND {_SHOWN}
                 ORDER BY e.seq {order} LIMIT %s
                 """,
-                (eid, eid, wanted, wanted, last, last, snapshot, snapshot, size),
+                (eid, eid, wanted, wanted, last, last, *_shown(until), size),
             )
             yield from map(event_of, rows)
             if len(rows) < size:
@@ -163,7 +225,7 @@ class PostgresLog:
             last, size = rows[-1][8], PAGE
 
     def rates(self, since: float, until: Cursor | None = None, *, owners: bool = False) -> Rates:
-        found, snapshot = Rates(), next(iter(until.position)) if until is not None else None
+        found = Rates()
         first = int(since * SECOND)
         ((older, oldest),) = self._session.rows(
             "SELECT EXISTS (SELECT 1 FROM dibs.event WHERE at < %s), "
@@ -172,7 +234,7 @@ class PostgresLog:
         )
         found.begins = None if older else inf if oldest is None else oldest / SECOND
         begins = found.begins
-        rows = self._session.scan(_RATES, (first, snapshot, snapshot))
+        rows = self._session.scan(_RATES, (first, *_shown(until)))
         for at, verb, src, dst, by, count in rows:
             found.note(verb, at, count)
             if owners:

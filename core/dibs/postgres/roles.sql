@@ -22,7 +22,7 @@ BEGIN
   EXECUTE format('GRANT SELECT ON ALL TABLES IN SCHEMA dibs TO %I', v_base || '_reader');
   REVOKE ALL ON ALL FUNCTIONS IN SCHEMA dibs FROM PUBLIC;
   FOR v_function IN SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'dibs'::regnamespace
-    AND p.proname IN ('clock', 'timeline', -- a watch asks both; a check looks at the limits
+    AND p.proname IN ('clock', 'server', 'lineage', 'is_foreign', -- what readers ask; a check looks at the limits
       'is_id', 'is_claim', 'is_ttl', 'is_text', 'is_task', 'spell', 'stamp')
   LOOP
     EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', v_function, v_base || '_reader');

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dibs.model.errors import Refused, StorageError
+from dibs.model.errors import OlderFormat, Refused, StorageError
 from dibs.model.settings import DEFAULT_TOML
 from dibs.postgres.addresses import shown
 from dibs.postgres.libpq import Connection, ServerError
@@ -33,6 +33,12 @@ SELECT conrelid::regclass || pg_get_constraintdef(oid), '' FROM pg_constraint
 ORDER BY 1
 """
 """What an upgrade puts back."""
+_FIRST_HISTORY = """
+INSERT INTO dibs.history SELECT n, n, pg_current_xact_id(), dibs.lineage(), dibs.server()
+FROM (SELECT -1 - (random() * 2 ^ 52)::bigint AS n) one
+"""
+_OLDEST = 2
+"""The oldest format whose tables an upgrade can keep."""
 
 
 def initialize(where: str, settings: bytes = DEFAULT_TOML) -> None:
@@ -49,10 +55,9 @@ def make(conn: Connection, where: str, settings: bytes = DEFAULT_TOML) -> None:
         return
     conn.script(text("postgres/schema.sql"))
     conn.script(text("postgres/functions.sql"))
-    rows = {"format": str(FORMAT), "settings": settings.decode(), "epoch": "0"}
-    for key, value in rows.items():
+    for key, value in (("format", str(FORMAT)), ("settings", settings.decode())):
         conn.execute("INSERT INTO dibs.meta VALUES (%s, %s)", (key, value))
-    conn.execute("INSERT INTO dibs.meta VALUES ('timeline', dibs.timeline())")
+    conn.execute(_FIRST_HISTORY)
     conn.execute("INSERT INTO dibs.task VALUES ('', NULL, 'gone', 0, 0, 5, 0, 0, 0, '', 0, 0)")
 
 
@@ -89,6 +94,11 @@ def upgrade(where: str) -> bool:
             raise no_board(where)
         if found.isdigit() and int(found) > FORMAT:
             check_format(found, shown(where))
+        if not conn.execute("SELECT FROM pg_class WHERE oid = to_regclass('dibs.history')"):
+            raise OlderFormat(
+                f"{shown(where)}: the tables are older than format {_OLDEST}, which no upgrade "
+                "changes: make a new database with `createdb`, then `dibs init`"
+            )
         before = conn.execute(_SHAPE)
         conn.execute(_IMPATIENT)
         conn.script(text("postgres/functions.sql"))

@@ -5,6 +5,18 @@ CREATE SCHEMA dibs;
 
 CREATE TABLE dibs.meta (key text PRIMARY KEY, value text NOT NULL);
 
+-- The histories of the board, the newest last: another one begins on a standby that is promoted, or
+-- where a backup or a dump was restored, because what came later in the one before may be lost. A line
+-- is the lowest fence of its history, and higher than those of every other; that of the first is a
+-- negative number of this board alone. Only `server` ever changes.
+CREATE TABLE dibs.history (
+  line bigint PRIMARY KEY,
+  parent bigint NOT NULL,
+  began xid8 NOT NULL, -- no transaction of the parent is later
+  name text NOT NULL,
+  server text NOT NULL
+);
+
 -- One row for each id that was ever added. The name is the exact name, and NULL while nothing has
 -- the id: the state is then 'past' (purged) or 'gone' (forgotten). A row is never deleted, so no
 -- fence and no number of an event is given twice.
@@ -44,11 +56,13 @@ CREATE TABLE dibs.claim (
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);
 
 -- What happened. `n` has no gap within an id; `act` is made by the caller for one call, so that a
--- call whose answer was lost can be repeated; `xid` is what readers follow.
+-- call whose answer was lost can be repeated; readers follow `line` and `xid`, which counts only in its
+-- own history.
 CREATE TABLE dibs.event (
   seq bigint GENERATED ALWAYS AS IDENTITY,
   eid text COLLATE "C" NOT NULL,
   n bigint NOT NULL,
+  line bigint NOT NULL,
   xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
   at bigint NOT NULL,
   verb text NOT NULL,
@@ -61,7 +75,7 @@ CREATE TABLE dibs.event (
   PRIMARY KEY (eid, n)
 );
 CREATE INDEX event_seq ON dibs.event (seq);
-CREATE INDEX event_xid ON dibs.event (xid);
+CREATE INDEX event_xid ON dibs.event (line, xid);
 CREATE INDEX event_at ON dibs.event USING brin (at);
 
 CREATE TABLE dibs.question (

@@ -33,7 +33,7 @@ from dibs.postgres.libpq import Connection, Row, ServerError, flaw
 if TYPE_CHECKING:
     from dibs.host import Host
 
-FORMAT = 1
+FORMAT = 2
 """The format of the tables; a higher one is refused."""
 PATIENCE = 10 * SECOND
 """For how long a call tries to reach the server again."""

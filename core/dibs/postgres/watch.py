@@ -36,7 +36,7 @@ from dibs.model.sample import SECOND, Sample
 from dibs.model.task import ASKED, DONE, FAILED, FREE, Task
 from dibs.postgres import pausing, reading
 from dibs.postgres.addresses import shown
-from dibs.postgres.log import NEW, PostgresLog, at_snapshot, event_of
+from dibs.postgres.log import HERE, NEW, PostgresLog, cursor_at, event_of, position_of
 from dibs.postgres.sessions import Session
 from dibs.process_exits import ProcessExits
 
@@ -73,15 +73,11 @@ _TROUBLES: tuple[tuple[type[DibsError], Trouble], ...] = (
 )
 _APART = frozenset((DONE, FAILED, FREE))
 _LOOK = f"""
-SELECT pg_current_snapshot()::text, dibs.clock(), n.*
+SELECT {HERE}, dibs.clock(), n.*
 FROM (SELECT 1) one LEFT JOIN ({NEW}) n ON true ORDER BY n.seq
 """
 
 
-_LINE = """
-SELECT pg_is_in_recovery(), CASE WHEN pg_is_in_recovery() THEN '' ELSE dibs.timeline() END,
-  pg_snapshot_xmax(pg_current_snapshot()) < pg_snapshot_xmax(%s::pg_snapshot)
-"""
 _RIGHTS = """
 SELECT current_user, bool_and(CASE WHEN proname = 'pause' THEN may END),
   bool_and(CASE WHEN proname = 'move' THEN may END)
@@ -129,8 +125,6 @@ class PostgresWatch(Thread):
         self._search: ReasonSearch | None = None
         """What is still to be found in the log; the board is shown before it ends."""
         self._reasons_read = False
-        self._line = ""
-        """The server's line of history, which changes as a standby is promoted."""
 
     # Called from any thread
 
@@ -192,7 +186,7 @@ class PostgresWatch(Thread):
         """Report the complete board, or what differs from what was reported before."""
         log = PostgresLog(session)
         self._now = session.now()
-        self._forget_lost_past(session)
+        self._look_at_rights(session)
         if self._cursor is None:
             new, cursor = list[Event](), log.end()
         else:
@@ -216,18 +210,11 @@ class PostgresWatch(Thread):
             failed = (task.id for task in self._tasks.values() if may_have_reason(task))
             self._search = ReasonSearch(ended, failed, self._now.fs / SECOND - PAST)
 
-    def _forget_lost_past(self, session: Session) -> None:
-        """Follow from the present on if the server has lost what was reported, as a standby may.
-
-        Its transactions then have numbers again that were seen before.
-        """
-        old = next(iter(self._cursor.position)) if self._cursor is not None else None
-        standby, line, lower = session.row(_LINE, (old,))
+    def _look_at_rights(self, session: Session) -> None:
+        """Find out whether this server, and this login, take changes."""
+        (standby,) = session.row("SELECT pg_is_in_recovery()")
         why = "a standby takes no changes" if standby else _no_operator(session)
         self._set_health(self.health._replace(why_read_only=why))  # before the first task is shown
-        if lower or (self._line and line and line != self._line):
-            self._cursor = None
-        self._line = line or self._line
 
     def _listed(self, session: Session, *, ended: bool = True) -> dict[str, Task]:
         found = reading.listed(session, () if ended else reading.APART)
@@ -292,9 +279,8 @@ class PostgresWatch(Thread):
     def _look(self, session: Session) -> None:
         """Report what is new."""
         assert self._cursor is not None
-        (old,) = self._cursor.position
         boot = session.boottime()
-        rows = session.rows(_LOOK, (old, old))
+        rows = session.rows(_LOOK, position_of(self._cursor).new)
         self._now = session.sample(rows[0][1], boot)
         events = tuple(event_of(row[2:]) for row in rows if row[2] is not None)
         start = time.monotonic()
@@ -303,7 +289,7 @@ class PostgresWatch(Thread):
             self._look_for_pauses(session)
         if events or self._new_pauses is not None:
             self._report_events(session, events)
-        self._cursor = at_snapshot(rows[0][0])
+        self._cursor = cursor_at(rows[0][0])
         if due:
             self._beats_at = start
             self._look_at_claims(session)
