@@ -156,6 +156,33 @@ def test_a_claim_that_misses_its_cadence_is_listed_before_it_is_stale() -> None:
     assert found[1].reason == "w: no heartbeat for 30s, usually every 5s; lease expires in 1m00s"
 
 
+def test_the_claims_of_a_host_that_misses_its_beats_are_one_line_before_they_are_stale() -> None:
+    model = still()
+    names = [
+        claim(model, f"g{n}", f"w{n % 5}", "gpu-7", beats=(65, 60, 55, 50, 45 - n / 10), ttl=120)
+        for n in range(40)
+    ]
+    claim(model, "well", "w9", "gpu-7", beats=(20, 15, 10, 5, 1), ttl=120)
+    claim(model, "alone", "v", "web-1", beats=(200, 195, 190, 185, 100), ttl=300)
+    found = by_rank(problems(model, CONFIG))[3]
+    assert [(one.id, len(one.claims)) for one in found] == [("gpu-7", 40), ("alone", 0)]
+    assert set(found[0].claims) == set(names)
+    assert found[0].terms == "host=gpu-7"
+    (line, _) = lines_of(model, problems(model, CONFIG))
+    assert (line.folds, line.word, line.since) == (True, "late", 45)
+    assert line.detail == "40 claims · the first lease expires in 1m10s · 5 owners"
+    assert line.key({}) == ""
+    assert len(wall_lines(model, CONFIG)) == 2
+
+
+def test_claims_of_several_hosts_that_miss_their_beats_together_are_one_line() -> None:
+    model = still()
+    for n in range(12):
+        claim(model, f"t{n}", f"w{n}", f"h{n % 4}", beats=(65, 60, 55, 50, 45), ttl=120)
+    (line,) = lines_of(model, problems(model, CONFIG))
+    assert (line.problem.id, len(line.problem.claims)) == ("4 hosts", 12)
+
+
 def test_a_task_that_keeps_failing_is_listed_in_every_state_but_done() -> None:
     model = still()
     tries = ("a.f3a3.available", f"failed/b.f9a9.w-{2:010X}", f"c.f4a4.w-{3:010X}.claimed")
@@ -480,3 +507,17 @@ def test_a_claim_that_takes_unusually_long_is_listed_until_it_is_stale() -> None
     (found,) = by_rank(problems(model, CONFIG))[8]
     assert (found.id, found.word) == ("task-1", "long")
     assert found.reason == "web-3 on h1: running 15m, usually 2m00s"
+
+
+def test_many_claims_that_take_unusually_long_are_a_line_for_each_place() -> None:
+    for hosts, what in ((1, ["h0"]), (5, ["5 hosts"])):
+        model = still()
+        for event_ in lives([120.0] * ENOUGH, "task"):
+            model.durations.note(event_)
+        for n in range(10):
+            claim(model, f"task-{n}", f"w{n}", f"h{n % hosts}", beats=(900, 600, 5), ttl=600)
+        found = by_rank(problems(model, CONFIG))[8]
+        assert [one.id for one in found] == what
+        (line,) = lines_of(model, problems(model, CONFIG))
+        assert (line.word, line.since) == ("long", 900)
+        assert line.detail == "10 claims running up to 15m, usually 2m00s · 10 owners"

@@ -112,24 +112,69 @@ def _stale(held: Iterable[HeldClaim]) -> dict[str, HeldClaim]:
 def _places(model: KnownBoard, held: Sequence[HeldClaim]) -> Iterator[Cause]:
     """The hosts with many stale claims, and the owners of those on other hosts."""
     alive = Counter(claim.host for claim in held if not claim.stale)
-    stale = _stale(held)
+    for kind, what, part in _by_place(_stale(held).values()):
+        if kind == "host":
+            # A process is seen to be dead only on the host of this dashboard, which is running.
+            dead = sum(model.stale[claim.holder.task.name] is Verdict.DEAD for claim in part)
+            word = "stale" if alive[what] or dead else "all stale"
+            word = "exited" if dead == len(part) else word
+            yield _cause(model, "host", what, word, part, beating=alive[what])
+        else:
+            yield _cause(model, "owner", what, "stale", part)
+
+
+def _by_place(claims: Iterable[HeldClaim]) -> Iterator[tuple[str, str, list[HeldClaim]]]:
+    """The hosts with many of these claims, and the owners with many of the others."""
     hosts: dict[str, list[HeldClaim]] = {}
     owners: dict[str, list[HeldClaim]] = {}
-    for claim in stale.values():
+    for claim in claims:
         hosts.setdefault(claim.host, []).append(claim)
     for host, part in hosts.items():
         if host and len(part) >= MANY:
-            # A process is seen to be dead only on the host of this dashboard, which is running.
-            dead = sum(model.stale[claim.holder.task.name] is Verdict.DEAD for claim in part)
-            word = "stale" if alive[host] or dead else "all stale"
-            word = "exited" if dead == len(part) else word
-            yield _cause(model, "host", host, word, part, beating=alive[host])
+            yield "host", host, part
         else:
             for claim in part:
                 owners.setdefault(claim.owner, []).append(claim)
     for owner, part in owners.items():
         if owner and len(part) >= MANY:
-            yield _cause(model, "owner", owner, "stale", part)
+            yield "owner", owner, part
+
+
+class SharedPlace(NamedTuple):
+    """What many claims have in common that are not stale."""
+
+    key: str
+    what: str
+    """The host, the owner, or the number of hosts; not cleaned."""
+    terms: str
+    """The filter that shows them; empty if they are on several hosts."""
+    claims: list[HeldClaim]
+
+
+def shared_places(
+    claims: Sequence[HeldClaim], moments: Iterable[list[HeldClaim]]
+) -> Iterator[SharedPlace]:
+    """What many of these claims have in common; no claim counts for two.
+
+    `moments` are those that may have one cause on several hosts. They have it, unless most of them
+    are on one host.
+    """
+    taken: set[str] = set()
+    for group in moments:
+        hosts = Counter(claim.host for claim in group)
+        if len(group) >= MANY and len(hosts) > 1 and 2 * max(hosts.values()) <= len(group):
+            names = [claim.holder.task.name for claim in group]
+            taken.update(names)
+            yield SharedPlace(f"moment/{min(names)}", f"{len(hosts):,} hosts", "", group)
+    for kind, what, part in _by_place(c for c in claims if c.holder.task.name not in taken):
+        yield SharedPlace(f"{kind}/{what}", what, terms(kind, what), part)
+
+
+def stopped_together(claims: Iterable[HeldClaim]) -> Iterator[list[HeldClaim]]:
+    """Groups of claims that may have missed their beats at the same moment."""
+    by_name = {claim.holder.task.name: claim for claim in claims}
+    for group in simultaneous(map(missed_beat, by_name.values())):
+        yield [by_name[one.name] for one in group]
 
 
 def _moments(model: KnownBoard, stale: dict[str, HeldClaim]) -> Iterator[Cause]:

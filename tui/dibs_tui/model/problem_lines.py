@@ -81,6 +81,8 @@ def _line(model: BoardModel, problem: Problem) -> ProblemLine:
             ends = short(max(0.0, holder.ttl - age))
             text = f"{often}last {short(age)} ago, lease expires in {ends}"
             return ProblemLine(problem, False, "late", age, text, *plain)
+        case 3 | 8 if folds:
+            return ProblemLine(problem, True, word, _longest(model, problem), reason, *plain)
         case 4:
             return _failed(model, problem)
         case 8 if task is not None and (holder := model.holders.get(task.name)) is not None:
@@ -115,6 +117,16 @@ def _stopped(model: BoardModel, problem: Problem) -> tuple[float, str]:
     beyond = f" · {counted(len(hosts), 'host')}" if len(hosts) > 1 else ""
     text = f"{counted(len(problem.claims), 'claim')} {word} since {clock(last)}"
     return (model.now.fs - last) / _SECOND, f"{text} · {counted(len(owners), 'owner')}{beyond}"
+
+
+def _longest(model: BoardModel, problem: Problem) -> float | None:
+    """For how long the first of these claims has had no heartbeat; or is held, if it has them."""
+    found = [model.holders[name] for name in problem.claims if name in model.holders]
+    if problem.word == "long":
+        first = min((holder.since for holder in found), default=None)
+    else:
+        first = min((holder.beat for holder in found), default=None)
+    return (model.now.fs - first) / _SECOND if first is not None else None
 
 
 def _broken_for(model: BoardModel, problem: Problem) -> float | None:

@@ -11,7 +11,14 @@ from dibs import Entry, Finding, Task, Verdict
 from dibs.model.rates import WINDOW, drain_time
 from dibs.model.task import DEFAULT_PRIORITY, FAILED, LATER
 from dibs.model.waiters import BROKEN, waiter_entry
-from dibs_tui.model.causes import MANY, Cause, separate_causes
+from dibs_tui.model.causes import (
+    MANY,
+    Cause,
+    SharedPlace,
+    separate_causes,
+    shared_places,
+    stopped_together,
+)
 from dibs_tui.model.columns import stale_since
 from dibs_tui.model.failures import TIMES, SharedFailure, shared_failures
 from dibs_tui.model.owners import HeldClaim, held
@@ -244,33 +251,71 @@ def _stale(model: BoardModel, claims: Iterable[HeldClaim], folded: Container[str
 
 
 def _late(model: BoardModel, claims: Iterable[HeldClaim]) -> _Found:
-    """Late claims, the one whose lease expires first in front."""
+    """Late claims, the one whose lease expires first in front; many of one place are one line."""
     now = model.now
-    for claim in claims:
-        if claim.late:
-            holder, task = claim.holder, claim.holder.task
-            name, age = task.name, holder.age(now)
-            usual, left = short(claim.cadence / 1e9), max(0.0, holder.ttl - age)
-            reason = (
-                f"{_holder(claim)}: no heartbeat for {short(age)}, usually every {usual}; "
-                f"lease expires in {short(left)}"
-            )
-            yield (
-                -left,
-                Problem(3, f"3/{name}", "late", holder.task.id, "late", reason, holder.task),
-            )
+    late = [claim for claim in claims if claim.late]
+    folded: set[str] = set()
+    for place in shared_places(late, stopped_together(late)):
+        ages = [claim.holder.age(now) for claim in place.claims]
+        left = min(c.holder.ttl - age for c, age in zip(place.claims, ages, strict=True))
+        reason = (
+            f"{counted(len(ages), 'claim')} · the first lease expires in {short(max(0.0, left))} · "
+            f"{_owners(place)}"
+        )
+        problem = _place(3, place, "late", reason)
+        folded.update(problem.claims)
+        yield -left, problem
+    for claim in late:
+        holder, task = claim.holder, claim.holder.task
+        name, age = task.name, holder.age(now)
+        if name in folded:
+            continue
+        usual, left = short(claim.cadence / 1e9), max(0.0, holder.ttl - age)
+        reason = (
+            f"{_holder(claim)}: no heartbeat for {short(age)}, usually every {usual}; "
+            f"lease expires in {short(left)}"
+        )
+        yield -left, Problem(3, f"3/{name}", "late", holder.task.id, "late", reason, holder.task)
 
 
 def _long(model: BoardModel, claims: Iterable[HeldClaim]) -> _Found:
     """Claims that take unusually long for their kind of task, the longest first."""
     now = model.now.fs
+    found: dict[str, tuple[HeldClaim, float, float]] = {}
     for claim in claims:
-        holder, task = claim.holder, claim.holder.task
-        held = (now - holder.since) / 1e9
-        usual = model.durations.too_long(task, held)
+        held = (now - claim.holder.since) / 1e9
+        usual = model.durations.too_long(claim.holder.task, held)
         if usual is not None and not claim.stale:
-            reason = f"{_holder(claim)}: running {short(held)}, usually {short(usual.median)}"
-            yield held, Problem(8, f"8/{task.name}", "late", task.id, "long", reason, task)
+            found[claim.holder.task.name] = claim, held, usual.median
+    long = [claim for claim, _, _ in found.values()]
+    folded: set[str] = set()
+    for place in shared_places(long, [long]):
+        names = [claim.holder.task.name for claim in place.claims]
+        most = max(found[name][1] for name in names)
+        usual_range = sorted(found[name][2] for name in names)
+        reason = (
+            f"{counted(len(names), 'claim')} running up to {short(most)}, "
+            f"usually {short(usual_range[0])}"
+            + (f" to {short(usual_range[-1])}" if usual_range[0] < usual_range[-1] else "")
+            + f" · {_owners(place)}"
+        )
+        folded.update(names)
+        yield most, _place(8, place, "long", reason)
+    for name, (claim, held, median) in found.items():
+        if name not in folded:
+            task = claim.holder.task
+            reason = f"{_holder(claim)}: running {short(held)}, usually {short(median)}"
+            yield held, Problem(8, f"8/{name}", "late", task.id, "long", reason, task)
+
+
+def _place(rank: int, place: SharedPlace, word: str, reason: str) -> Problem:
+    names = tuple(claim.holder.task.name for claim in place.claims)
+    problem = Problem(rank, f"{rank}/{place.key}", "late", place.what, word, reason)
+    return problem._replace(terms=place.terms, claims=names)
+
+
+def _owners(place: SharedPlace) -> str:
+    return counted(len({claim.owner for claim in place.claims}), "owner")
 
 
 def _broken(model: BoardModel, test: Test | None) -> _Found:
