@@ -21,7 +21,12 @@ def unwritable(root: str) -> str:
     for folder in WATCHED:
         place = os.path.normpath(os.path.join(root, folder))
         if os.path.lexists(place) and not os.access(place, os.W_OK | os.X_OK):
-            if os.statvfs(place).f_flag & os.ST_RDONLY:
+            if mounted_read_only(place):
                 return f"{place} is mounted read-only"
             return explained(place, "write in it")
     return ""
+
+
+def mounted_read_only(place: str) -> bool:
+    """Whether no one can change anything there through this mount."""
+    return bool(os.statvfs(place).f_flag & os.ST_RDONLY)

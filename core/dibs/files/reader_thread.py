@@ -15,7 +15,7 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from dibs.files import lost_mounts
-from dibs.files.access import denied, unwritable
+from dibs.files.access import denied, mounted_read_only, unwritable
 from dibs.files.board_files import RECORDS, TOML
 from dibs.files.clock import PROBE
 from dibs.files.engine import FilesBoard, located, open_directory
@@ -110,6 +110,7 @@ class ReaderThread(Thread):
         """When the last slice of the log was searched."""
         self._rights_at = 0.0
         self._unwritable = ""
+        self._storage_read_only = False
         self._room_at = 0.0
         self._why_full = ""
 
@@ -331,6 +332,7 @@ class ReaderThread(Thread):
                 live=live,
                 why_polling="" if live else self._why_polling(),
                 why_read_only=self._why_read_only(),
+                storage_read_only=self._storage_read_only,
                 why_full=self._why_no_room(),
                 trouble=None,
                 cause="",
@@ -360,6 +362,7 @@ class ReaderThread(Thread):
         now = time.monotonic()
         if not self._rights_at or self.health.trouble or now - self._rights_at > _RIGHTS:
             self._rights_at, self._unwritable = now, unwritable(self._path)
+            self._storage_read_only = bool(self._unwritable) and mounted_read_only(self._path)
         return self._unwritable
 
     def _why_no_room(self) -> str:

@@ -55,6 +55,9 @@ class Health(NamedTuple):
     """Why the board is polled, in one line; empty if it is live or not known yet."""
     why_read_only: str = ""
     """Why no one may act here, in one line; empty if the board can be changed."""
+    storage_read_only: bool = False
+    """Whether the storage takes no changes, whatever the rights: it is mounted read-only here, or
+    is a standby."""
     why_full: str = ""
     """What the storage has run out of, in a few words; empty if it has room."""
     trouble: Trouble | None = None

@@ -214,7 +214,8 @@ class PostgresWatch(Thread):
         """Find out whether this server, and this login, take changes."""
         (standby,) = session.row("SELECT pg_is_in_recovery()")
         why = "a standby takes no changes" if standby else _no_operator(session)
-        self._set_health(self.health._replace(why_read_only=why))  # before the first task is shown
+        found = self.health._replace(why_read_only=why, storage_read_only=bool(standby))
+        self._set_health(found)  # before the first task is shown
 
     def _listed(self, session: Session, *, ended: bool = True) -> dict[str, Task]:
         found = reading.listed(session, () if ended else reading.APART)
@@ -445,8 +446,15 @@ class PostgresWatch(Thread):
         if session is not None:
             pooled = ("behind a pooler",) if session.server.pooled else ()
             traits = (session.server.durability, *pooled)
-        why = self.health.why_read_only
-        found = Health(fresh=now, live=True, every=_BEATS, traits=traits, why_read_only=why)
+        before = self.health
+        found = Health(
+            fresh=now,
+            live=True,
+            every=_BEATS,
+            traits=traits,
+            why_read_only=before.why_read_only,
+            storage_read_only=before.storage_read_only,
+        )
         self._set_health(found)
 
     def _note_trouble(self, error: DibsError) -> None:

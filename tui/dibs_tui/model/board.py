@@ -31,6 +31,7 @@ from dibs_tui.model.late_holders import LateHolders
 from dibs_tui.model.oldest_waiting import OldestWaiting
 from dibs_tui.model.owners import held
 from dibs_tui.model.panels import PANELS
+from dibs_tui.model.read_only_storage import ReadOnlyStorage
 from dibs_tui.model.slot_lines import SlotLines
 from dibs_tui.model.sorted_tasks import Descending, Key, SortedTasks
 from dibs_tui.model.task_line import TaskLine
@@ -175,6 +176,7 @@ class BoardModel:
         self._wait_times = WaitTimes()
         self.late_holders = LateHolders()
         self.brake = Brake()
+        self.storage = ReadOnlyStorage()
         self._stale_locks = 0
         self._ended_claims: dict[str, Holder] = {}
         self._intents: dict[tuple[str, str], Event] = {}
@@ -200,7 +202,14 @@ class BoardModel:
         return self.clock if self._known_until is None else self._known_until
 
     def note_health(self, health: Health, at: float) -> None:
-        """Let the time stand still while the board is not read; `at` is the monotonic time."""
+        """Let the time stand still while the board is not read; `at` is the monotonic time.
+
+        A storage that takes no changes stops workers: then bulk acts are locked as well.
+        """
+        if self._opened:
+            self.storage.note(health, self)
+            if self.storage.why:
+                self.brake.note_read_only(self.storage.why, at)
         if not health.fresh or not (health.trouble or health.lag(at)):
             self._known_until = None
         elif self._known_until is None:

@@ -80,6 +80,10 @@ class Brake:
                 )
         self._stopped = frozenset(stopped)
 
+    def note_read_only(self, why: str, at: float) -> None:
+        """Note that the storage takes no changes, and that all claims have missed their beats."""
+        self._suspect(at, f"no worker can beat: {why}")
+
     def note_probe(self, seconds: float, at: float) -> None:
         """Note how long the last write to the board's probe file took."""
         if seconds > _SLOW:

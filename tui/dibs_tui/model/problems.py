@@ -22,6 +22,7 @@ from dibs_tui.model.causes import (
 from dibs_tui.model.columns import stale_since
 from dibs_tui.model.failures import TIMES, SharedFailure, shared_failures
 from dibs_tui.model.owners import HeldClaim, held
+from dibs_tui.model.read_only_storage import STOPPED
 from dibs_tui.text.ages import clock, counted, short
 
 if TYPE_CHECKING:
@@ -206,7 +207,14 @@ def _board(
     word, cause = trouble
     if word:
         yield 4, Problem(STORAGE, "0/board", "failed", "board", word, cause)
-    if not model.exact:
+    storage = model.storage
+    if storage.why:
+        reason = f"{storage.why}: {STOPPED}; make it writable again"
+        yield 4, Problem(STORAGE, "0/read-only", "failed", "storage", "read-only", reason)
+    if storage.full:
+        reason = f"{storage.full}: workers cannot write; free some room"
+        yield 4, Problem(STORAGE, "0/full", "failed", "storage", "full", reason)
+    if not model.exact and not storage.why:
         reason = "the board's clock cannot be read here: ages count from the newest heartbeat"
         yield 2, Problem(STORAGE, "0/clock", "failed", "clock", "untrusted", reason)
     hosts = {claim.host for claim in claims}

@@ -105,7 +105,7 @@ class WallScreen(Screen[None]):
         why = trouble_of(source.health, source.label, time.monotonic())
         lines = self._found_lines((source.health.trouble or "no answer") if why else "", why)
         now, at = model.now.fs / 1e9, model.clock.fs / 1e9
-        alarmed = bool(why or model.count("stale"))
+        alarmed = bool(why or model.storage.why or model.storage.full or model.count("stale"))
         known = source.health.fresh > 0
         mode, mode_ink = self._mode()
         rates = model.rates

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dibs_tui.model.frame.pieces import Piece, Pieces, RowPlan, cut, size
 from dibs_tui.model.pause_text import pause_parts
+from dibs_tui.model.read_only_storage import STOPPED
 from dibs_tui.text.ages import counted, short
+from dibs_tui.text.safe import clean
 
 if TYPE_CHECKING:
     from dibs_tui.model.board import BoardModel
@@ -73,6 +75,9 @@ def board_notices(
     if trouble:
         words, _, since = trouble.rpartition(" — ")
         yield RowNotice("lost", words or since, since if words else "")
+    if why := model.storage.why:
+        more = f"{STOPPED}: make it writable again · {clean(why, 400)}"
+        yield RowNotice("full", "✗ the storage is read-only", more)
     if full:
         purge = f", {keys['purge']} purges done tasks" if "purge" in keys else ""
         yield RowNotice("full", f"✗ {full}", f"workers cannot write: free some{purge}")
