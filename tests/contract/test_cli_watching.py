@@ -87,7 +87,7 @@ def test_waiting_for_seconds_costs_less_than_starting_again(
 
     def cost(seconds: str) -> float:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        assert command.run("acquire", "a", "--wait", seconds).returncode == 4
+        assert command.run("acquire", "a", "--wait", seconds, process=True).returncode == 4
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 

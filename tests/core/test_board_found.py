@@ -21,6 +21,7 @@ import dibs
 from dibs import pointers
 from dibs.cli.grammar import ALIASES, VERBS
 from dibs.files import lost_mounts
+from tests.contract.command import call
 from tests.core.tools import NOBODY
 from tests.patience import PATIENCE
 
@@ -84,6 +85,10 @@ class Terrain:
     def run(
         self, folder: Path, *argv: str, module: str = "dibs", **env: str
     ) -> subprocess.CompletedProcess[str]:
+        if module == "dibs":
+            done = call(argv, self.env | env, cwd=folder)
+            out, err = done.stdout.decode(), done.stderr.decode()
+            return subprocess.CompletedProcess(argv, done.returncode, out, err)
         return subprocess.run(
             [sys.executable, "-m", module, *argv],
             cwd=folder,

@@ -23,8 +23,8 @@ CORE = Path(dibs.__file__).parents[1]
 class Command(AnyCommand):
     """The command on a board in a directory."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(str(path))
+    def __init__(self, path: Path, *, process: bool = False) -> None:
+        super().__init__(str(path), process=process)
 
     @property
     def path(self) -> Path:

@@ -416,7 +416,7 @@ def test_no_verb_of_a_worker_loads_the_probe(command: Command) -> None:
     command("add", "a")
     command.env["PYTHONPROFILEIMPORTTIME"] = "1"
     for verb in ("claim", "ls", "check"):
-        imports = command.run(verb).stderr.decode()
+        imports = command.run(verb, process=True).stderr.decode()
         assert "dibs.files.engine" in imports
         assert not {
             "dibs.files.probing.probe",

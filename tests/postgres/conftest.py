@@ -31,7 +31,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 @pytest.fixture
 def command(place: Place) -> Command:
     """`dibs` on that board."""
-    return Command(place.where)
+    return Command(place.where, process=True)
 
 
 @pytest.fixture(scope="session")

@@ -175,7 +175,7 @@ def outage(place: Site, folder: Path, plan: Plan) -> tuple[list[str], dict[str, 
     """Run the drill on a new board; returns what went wrong, and figures."""
     log_file = folder / "ledger"
     log_file.touch()
-    command = Command(place.where)
+    command = Command(place.where, process=True)
     faults: list[str] = []
     board = place.board
     with (

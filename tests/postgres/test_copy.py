@@ -320,7 +320,7 @@ def test_the_command_says_what_both_have(places: Places) -> None:
     board, place = places.board("files"), places.new("postgres")
     board.add("a", b"abc")
     quiet(board)
-    command = Command(board.location.where)
+    command = Command(board.location.where, process=True)
     said = command("copy", board.location.where, place)
     assert "is copied to postgresql://" in said
     assert "1 available, 3 bytes of payload, 2 events" in said

@@ -236,9 +236,9 @@ def test_a_check_names_functions_that_are_not_the_shipped_ones(site: Site) -> No
     assert "differs" in found["dibs.wait"]
     assert "missing" in found["dibs.tidy"]
     assert all("`dibs upgrade`" in text for text in found.values())
-    assert "upgraded" in Command(site.where)("--json", "upgrade")
+    assert "upgraded" in Command(site.where, process=True)("--json", "upgrade")
     assert not site.board.check()
-    assert "current" in Command(site.where)("--json", "upgrade")
+    assert "current" in Command(site.where, process=True)("--json", "upgrade")
     site.sql("ALTER TABLE dibs.pause DROP CONSTRAINT limits")
     assert [each.name for each in site.board.check()] == ["dibs.pause"]
     assert upgrade(site.where)

@@ -82,7 +82,7 @@ def hidden(text: str) -> bool:
 
 def check(trouble: Trouble, *argv: str) -> None:
     """Run a verb, and check what it says."""
-    done = Command(trouble.where).run(*argv)
+    done = Command(trouble.where, process=True).run(*argv)
     said = done.stderr.decode()
     where = f"{argv}: {said!r}"
     assert done.returncode == trouble.code, where
@@ -97,7 +97,7 @@ def check_all(trouble: Trouble) -> None:
     """The same with every verb, in words and in JSON."""
     for argv in VERBS:
         check(trouble, *argv)
-    done = Command(trouble.where).run("--json", "ls")
+    done = Command(trouble.where, process=True).run("--json", "ls")
     assert done.returncode == trouble.code
     assert hidden(done.stdout.decode() + done.stderr.decode())
     for line in done.stdout.decode().splitlines():
@@ -197,7 +197,7 @@ def test_a_host_that_is_unknown_is_named() -> None:
 def test_an_address_that_cannot_be_read_is_refused(where: str) -> None:
     if reason := why_not():
         pytest.skip(f"NO POSTGRESQL SERVER WAS TRIED: {reason}")
-    done = Command(where).run("ls")
+    done = Command(where, process=True).run("ls")
     said = done.stderr.decode()
     assert done.returncode == 2, said
     assert len(said.splitlines()) == 1
@@ -218,8 +218,8 @@ def test_a_function_that_is_missing_is_put_back(site: Site) -> None:
     site.sql("DROP FUNCTION dibs.clock()")
     for verb in ("ls", "check", "init"):
         check(Trouble(site.where, 1, ("dibs.clock() does not exist", "upgrade`")), verb)
-    Command(site.where)("upgrade")
-    Command(site.where)("ls")
+    Command(site.where, process=True)("upgrade")
+    Command(site.where, process=True)("ls")
 
 
 def test_a_statement_that_takes_too_long_for_the_server_is_named(site: Site) -> None:
@@ -253,7 +253,7 @@ def test_a_role_without_rights_is_refused_in_the_same_words_everywhere(site: Sit
     where = site.where.replace("//dibs@", f"//{login}@")
     for argv in (("ls",), ("add", "x"), ("init",), ("upgrade",)):
         check(Trouble(where, 3, ("permission denied", "connect as a role that may")), *argv)
-        done = Command(where).run("--json", *argv)
+        done = Command(where, process=True).run("--json", *argv)
         assert json.loads(done.stdout)["status"] == "not-allowed"
 
 
@@ -282,7 +282,7 @@ SHOWN = (
 
 
 def test_the_password_of_a_board_is_never_shown(secret_board: Site) -> None:
-    command = Command(secret_board.where)
+    command = Command(secret_board.where, process=True)
     secret_board_add(secret_board)
     for argv in SHOWN:
         done = command.run(*argv)

@@ -140,7 +140,7 @@ def test_a_wrong_password_is_refused_and_a_right_one_is_never_shown(place: Place
         assert "wrong" not in str(caught.value)
         with pytest.raises(dibs.StorageError, match="PGPASSWORD"):
             dibs.open(server.where(place.database).replace("dibs@", "walled@"))
-        command = Command(where)
+        command = Command(where, process=True)
         command("add", "a")
         for verb in (
             ("ls",), ("--json", "ls"), ("--json", "claim"), ("stats", "--prometheus"),

@@ -116,7 +116,7 @@ def test_a_reader_sees_everything_and_changes_nothing(people: People) -> None:
         with pytest.raises((dibs.ReadOnly, dibs.Refused)):
             change()
     assert people.site.sql("SELECT count(*) FROM dibs.event") == before
-    command = Command(people.where["reader"])
+    command = Command(people.where["reader"], process=True)
     assert "held" in command("ls")
     assert "connect as a role that may do this" in command("claim", code=3)
 
@@ -366,7 +366,7 @@ def test_roles_can_be_made_again_and_survive_an_upgrade(people: People) -> None:
 
 def test_the_command_names_the_roles(shared_server: Server) -> None:
     where = shared_server.create(f"roles_{next(_numbers)}")
-    command = Command(where)
+    command = Command(where, process=True)
     assert command("init", "--roles").startswith("postgresql://")
     assert "_operator" in command("--json", "init", "--roles")
     roles = shared_server.sql("SELECT rolname FROM pg_roles WHERE rolname LIKE 'roles\\_%'")
@@ -374,4 +374,4 @@ def test_the_command_names_the_roles(shared_server: Server) -> None:
 
 
 def test_a_directory_has_no_roles(tmp_path: object) -> None:
-    assert "has no roles" in Command(str(tmp_path))("init", "--roles", code=2)
+    assert "has no roles" in Command(str(tmp_path), process=True)("init", "--roles", code=2)

@@ -41,7 +41,9 @@ def proxy(shared_server: Server) -> Iterator[Proxy]:
 
 def started(where: str, *argv: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", RUN, "-d", where, "run", "--ttl", f"{TTL:g}", *argv]
-    return subprocess.Popen(command, env=Command(where).env, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        command, env=Command(where, process=True).env, stderr=subprocess.PIPE, text=True
+    )
 
 
 @pytest.mark.parametrize("kind", ["gone", "silent"])
