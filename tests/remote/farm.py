@@ -40,9 +40,10 @@ class FollowedWorld(World):
     def _read(self) -> None:
         stat = self._path.stat()
         if (stat.st_ino, stat.st_mtime_ns) != self._seen:
-            self._seen = stat.st_ino, stat.st_mtime_ns
             self.boot, steps = json.loads(self._path.read_text())
             self._steps = [tuple(step) for step in steps]
+            # Last: another thread of the server must not take the old clocks for the new ones.
+            self._seen = stat.st_ino, stat.st_mtime_ns
 
     def now_boot(self) -> int:
         self._read()
