@@ -1,5 +1,5 @@
 # What CONTRIBUTING.md describes. Each target uses .venv, and makes it where it is missing.
-.PHONY: check fast test shots pyz bench
+.PHONY: check fast test drills shots pyz bench
 
 BIN := .venv/bin
 
@@ -14,9 +14,13 @@ check: $(BIN)/pytest
 fast: $(BIN)/pytest
 	$(BIN)/pytest -m fast -n 2
 
-# The complete suite, as the README starts it.
+# The suite as the README starts it, in about 5 minutes on two cores.
 test: $(BIN)/pytest
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 4 --dist loadfile
+
+# All tests, also the drills of tests/drills.py, in about half an hour.
+drills: $(BIN)/pytest
+	$(BIN)/pytest --drills -n 4 --dist loadfile
 
 # Every picture in screenshots/.
 shots: $(BIN)/pytest

@@ -8,9 +8,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from dibs.model.sessions import VARIABLES
+from tests.drills import Drills
 from tests.filesystems import machine
 from tests.homes import USERS_HOME, files_that_name, live_in_an_empty_home
 
+DRILLS = "drills"
+"""The name of the plugin that leaves them out."""
 PYTHONS_OWN = {signal.SIGPIPE, signal.SIGXFSZ}
 """The signals that Python ignores itself and restores for each program that it starts."""
 
@@ -65,6 +68,16 @@ def board_dir(tmp_path: Path) -> Path:
     return path
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that runs everything."""
+    parser.addoption("--drills", action="store_true", help="run the drills too: tests/drills.py")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Leave the drills out, unless they are asked for."""
+    config.pluginmanager.register(Drills(config), DRILLS)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect the tests that `test_machine.py` runs in a virtual machine instead."""
     marks = {item: item.get_closest_marker("kernel") for item in items}
@@ -97,12 +110,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # outermost, to print below the summary of pytest
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Generator[None]:
-    """List every skipped test at the very end of the output."""
+    """List every skipped test at the very end of the output, and the number of drills."""
     yield
     skipped = terminalreporter.getreports("skipped")
-    if not skipped:
-        return
-    terminalreporter.section("SKIPPED, LOUDLY", red=True, bold=True)
+    if skipped:
+        terminalreporter.section("SKIPPED, LOUDLY", red=True, bold=True)
     for report in skipped:
         why = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext
         terminalreporter.write_line(f"{report.nodeid}: {why.removeprefix('Skipped: ')}", red=True)
+    drills = terminalreporter.config.pluginmanager.get_plugin(DRILLS)
+    if drills is not None and drills.notice():
+        terminalreporter.write_line(drills.notice(), bold=True)

@@ -16,7 +16,7 @@ PAGES = ("CONTRIBUTING.md", "docs/architecture.md")
 ROOTS = (ROOT, ROOT / "core", ROOT / "tui")
 """Modules are named as they are imported, other files from the top of the tree."""
 WORDS = {*VERBS, *ALIASES, "run", "demo", "board"}
-OTHERS = {"make", "pip", "pytest", "python", "tmux", "uv", "dibs"}
+OTHERS = {"apt", "make", "pip", "pytest", "python", "tmux", "uv", "dibs"}
 """Commands of which the pages show lines."""
 FOREIGN = {
     *("ls", "mv", "link", "unlink", "utime", "chmod -R", "rename(2)", "RENAME_NOREPLACE"),

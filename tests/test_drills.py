@@ -1,0 +1,78 @@
+"""The default run leaves out the drills, says so, and still has tests of every package."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+
+import pytest
+
+from tests.drills import EVERY_ENGINE, KEPT, PATHS, covers, is_drill
+from tests.test_tree import ROOT
+
+SERVE = "tests/serve"
+DRILL = "tests/serve/test_attacks.py"
+
+
+def collected(*argv: str) -> tuple[int, str]:
+    """The number of tests that a run has, and what it says of drills."""
+    line = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", *argv]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
+    lines = done.stdout.splitlines()
+    notice = [text for text in lines if "not run: `make drills`" in text]
+    return sum("::" in text for text in lines), "".join(notice)
+
+
+@pytest.mark.parametrize("path", [*PATHS, *KEPT, *EVERY_ENGINE])
+def test_each_path_of_the_tables_is_there(path: str) -> None:
+    module, _, test = path.partition("::")
+    if path.endswith("/"):
+        assert (ROOT / path).is_dir()
+        return
+    body = ast.parse((ROOT / module).read_text()).body
+    assert not test or test in [found.name for found in body if isinstance(found, ast.FunctionDef)]
+
+
+@pytest.mark.parametrize("path", KEPT)
+def test_what_is_kept_would_be_left_out(path: str) -> None:
+    assert any(covers(drill, path) for drill in PATHS), "it runs by default anyway"
+
+
+def test_the_fast_lane_which_has_tests_of_every_package_always_runs() -> None:
+    assert collected("-m", "fast and drill", "tests/remote", "tests/stress") == (0, "")
+    assert collected("-m", "fast", "tests/remote", "tests/stress")[0] > 0
+
+
+def test_drills_are_left_out_and_counted() -> None:
+    everything, notice = collected("--drills", SERVE)
+    assert notice == ""
+    default, notice = collected(SERVE)
+    assert 0 < default < everything
+    assert notice == f"{everything - default:,} drills not run: `make drills`"
+    assert collected("-m", "drill", SERVE) == (everything - default, "")
+
+
+def test_a_module_that_is_named_runs_completely() -> None:
+    everything, _ = collected("--drills", DRILL)
+    assert collected(DRILL) == (everything, "")
+    assert collected(f"{DRILL}::test_a_body_as_it_is_may_say_so") == (1, "")
+
+
+def test_the_contract_runs_on_every_engine_only_for_the_verbs() -> None:
+    verbs, rest = EVERY_ENGINE[0], "tests/contract/test_leases.py"
+    assert [is_drill(f"{verbs}::test_x[{engine}]", engine) for engine in ("files", "remote")] == [
+        False,
+        False,
+    ]
+    assert [is_drill(f"{rest}::test_x[{engine}]", engine) for engine in ("files", "remote")] == [
+        False,
+        True,
+    ]
+
+
+def test_workers_of_xdist_report_what_they_left_out() -> None:
+    line = [sys.executable, "-m", "pytest", "-q", "-n", "1", "-p", "no:cacheprovider", SERVE]
+    done = subprocess.run([*line, "-k", "test_parts"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    assert "drills not run: `make drills`" in done.stdout
