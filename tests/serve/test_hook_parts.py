@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -112,12 +113,21 @@ def test_the_origin_of_a_url_shows_neither_path_nor_query() -> None:
     assert hook("http://[::1]:80/x").address.origin == "http://[::1]"
 
 
-PUBLIC = ("93.184.215.14", "2606:4700::1111", "::ffff:93.184.215.14")
+PUBLIC = (
+    *("93.184.215.14", "2606:4700::1111", "::ffff:93.184.215.14", "1.1.1.1", "223.255.255.254"),
+    *("100.63.255.255", "100.128.0.1", "172.15.0.1", "172.32.0.1", "192.0.1.1", "198.17.0.1"),
+    *("198.20.0.1", "2001:200::1", "2003::1", "2a00::1", "3ffe::1", "2001:4860:4860::8888"),
+)
 OTHERS = (
     *("127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1"),
     *("0.0.0.0", "224.0.0.1", "239.1.2.3", "255.255.255.255", "192.0.2.1", "::1", "::"),
     *("fe80::1%eth0", "fd00::1", "ff02::1", "::ffff:10.0.0.1", "::ffff:127.0.0.1"),
-    *("64:ff9b::a00:1", "2002:a00:1::", "2001::1"),
+    *("64:ff9b::a00:1", "64:ff9b:1::1", "2002:a00:1::", "2001::1", "fec0::1", "::127.0.0.1"),
+    *("::10.0.0.1", "::ffff:0:127.0.0.1", "3fff::1", "5f00::1", "100::1", "2001:db8::1"),
+    *("2001:2::1", "2001:10::1", "2001:20::1", "2001:1::1", "fc00::1", "ff0e::1", "4000::1"),
+    *("192.0.0.8", "192.0.0.10", "192.88.99.1", "198.18.0.1", "198.19.255.255", "198.51.100.1"),
+    *("203.0.113.1", "240.0.0.1", "100.127.255.255", "172.31.0.1", "0.1.2.3", "127.255.0.1"),
+    *("::ffff:0.0.0.0", "::ffff:169.254.169.254", "::ffff:192.0.0.8", "::1.1.1.1"),
 )
 
 
@@ -131,8 +141,9 @@ def test_no_other_address_may_be_reached_unless_it_is_allowed(text: str) -> None
     assert "not public" in why_refused(hook().address, text, ())
     others = networks_of(["10.9.0.0/16", "fd99::/16"])
     assert "not public" in why_refused(hook().address, text, others)
-    plain = text.partition("%")[0].removeprefix("::ffff:")
-    assert why_refused(hook().address, text, networks_of([plain])) == ""
+    found = ip_address(text.partition("%")[0])
+    plain = getattr(found, "ipv4_mapped", None) or found
+    assert why_refused(hook().address, text, networks_of([str(plain)])) == ""
 
 
 def test_without_tls_only_loopback_is_reached_even_if_a_network_is_allowed() -> None:

@@ -33,10 +33,22 @@ ANSWER_BYTES = 1 << 16
 """So much of an answer is read at most."""
 SECRET_CHARS = 16
 _SECRET_BYTES = 4096
-_TRANSLATED = tuple(
-    map(ipaddress.ip_network, ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32"))
+_PUBLIC = (ipaddress.IPv4Network("0.0.0.0/0"), ipaddress.IPv6Network("2000::/3"))
+"""Where public addresses are. All else of IPv6 is special, as are addresses that stand for IPv4."""
+_SPECIAL = tuple(
+    map(
+        ipaddress.ip_network,
+        (
+            *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16"),
+            *("172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24"),
+            *("192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24"),
+            *("224.0.0.0/4", "240.0.0.0/4"),
+            *("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"),
+        ),
+    )
 )
-"""Addresses that lead to an IPv4 address which is not visible in them, or not checked here."""
+"""What is not public there, as IANA's registries of special addresses have it. They are written
+out, because what a Python calls global depends on its version."""
 
 
 class NotDelivered(Exception):
@@ -234,8 +246,8 @@ def why_refused(address: HookUrl, text: str, networks: Sequence[Network]) -> str
         return f"{address.host} is {found}: without TLS only this machine can be reached"
     if any(found in network for network in networks):
         return ""
-    translated = any(found in network for network in _TRANSLATED)
-    if found.is_global and not found.is_multicast and not translated:
+    special = any(found in network for network in _SPECIAL)
+    if not special and any(found in network for network in _PUBLIC):
         return ""
     which = f"{address.host} is {found}" if address.host != str(found) else f"{found} is an address"
     return f"{which} that is not public: allow it with `dibs serve --hook-network {found}`"
