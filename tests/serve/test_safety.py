@@ -288,6 +288,67 @@ def test_every_form_of_http_gets_the_same_answer(server: ServerProcess) -> None:
     assert found["head"] == (found["stays"][0], b"")
 
 
+@pytest.mark.parametrize("path", ["/v1/events", "/v1/watch", "/locks/watch", "/locks/forms/watch"])
+def test_the_head_of_a_stream_has_no_body_and_the_next_request_is_answered(
+    server: ServerProcess, path: str
+) -> None:
+    client = server.client("forms")
+    with connected(server) as one:
+        one.sendall(asked(client, path).replace(b"GET", b"HEAD", 1) + asked(client, "/status"))
+        head = HTTPResponse(one, method="HEAD")
+        head.begin()
+        assert (head.status, head.getheader("Content-Type")) == (200, "text/event-stream")
+        rest = head.fp.read1()
+        status = rest or one.recv(65_536)
+        assert status.startswith(b"HTTP/1.1 200 OK"), status
+
+
+def said_to_half_closed(server: ServerProcess, data: bytes) -> bytes:
+    """All that a client gets that closes its side as soon as it has sent its requests."""
+    with connected(server) as one:
+        one.sendall(data)
+        one.shutdown(socket.SHUT_WR)
+        found = b""
+        while part := one.recv(65_536):
+            found += part
+        return found
+
+
+def test_a_client_that_closes_its_side_gets_its_answers(server: ServerProcess) -> None:
+    client = server.client("olga")
+    get, stream = asked(client, "/locks/half"), asked(client, "/v1/events")
+    said = said_to_half_closed(server, get * 3)
+    assert said.count(b"HTTP/1.1 200 OK") == said.count(b'"status": "free"') == 3
+    add = posted(client, "/v1/tasks", b'{"id": "a"}')
+    assert b"HTTP/1.1 201 Created" in said_to_half_closed(server, add)
+    assert said_to_half_closed(server, add[:-3]) == b"", "this request is not complete"
+    with connected(server) as one:
+        one.sendall(stream)
+        _read_until(one, b"event: snapshot", b"")
+        one.shutdown(socket.SHUT_WR)
+        while one.recv(65_536):
+            pass  # it ends: most such clients have gone
+
+
+@pytest.mark.parametrize("wait", [b"", b', "wait": 30'])
+def test_a_client_that_closes_its_side_is_given_no_claim(
+    server: ServerProcess, wait: bytes
+) -> None:
+    client = server.client("olga")
+    client.post("/v1/tasks", {"id": "a"})
+    claim = posted(client, "/v1/claims", b'{"id": "a"' + wait + b"}")
+    said = said_to_half_closed(server, claim)
+    assert b"HTTP/1.1 400 " in said
+    assert b"keep it open until the answer" in said
+    until(lambda: client.get("/v1/tasks")["counts"]["available"] == 1)
+
+
+def posted(client: HttpClient, path: str, body: bytes) -> bytes:
+    """A POST with the client's token."""
+    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {client.token}\r\n"
+    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+
 def test_a_client_that_does_not_read_its_answers_gets_no_more(server: ServerProcess) -> None:
     client = server.client("mute")
     head = f"GET /locks/mute HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {client.token}\r\n\r\n"

@@ -27,6 +27,7 @@ from urllib.parse import parse_qsl
 from aiohttp import WSMsgType, web
 
 from dibs.serve.answers import headers_of
+from dibs.serve.connections import end_with_client
 from dibs.serve.dashboard_folders import DashboardFolders
 from dibs.serve.logins import Login, Logins
 from dibs.serve.problems import Refusal
@@ -283,6 +284,7 @@ class Browser:
                 raise Refusal("unauthorized", "the token was revoked")
             socket = web.WebSocketResponse(heartbeat=_ALIVE, timeout=1.0, max_msg_size=_INPUT_BYTES)
             socket.headers.update(headers_of(request_id))
+            end_with_client(request)
             await socket.prepare(request)
             await self._seat(sitting, who, socket, dict(parse_qsl(request.query_string)))
             return socket

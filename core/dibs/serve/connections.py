@@ -27,7 +27,7 @@ _IDLE = 75.0
 class BoardConnection(RequestHandler):
     """One connection of a client."""
 
-    __slots__ = ("_since",)
+    __slots__ = ("_answered", "_since", "body", "endless", "half_closed")
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         manager = cast("ConnectionServer", self._manager)
@@ -36,7 +36,32 @@ class BoardConnection(RequestHandler):
             cast("asyncio.Transport", transport).abort()
             return
         self._since = time.monotonic()
+        self._answered = 0
+        self.body: Any = None
+        """The body of the request that is answered now."""
+        self.half_closed = False
+        """Whether the client sends no more. It may still read, or it has gone."""
+        self.endless = False
+        """Whether it has an answer without an end, as a stream."""
         super().connection_made(transport)
+
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """Keep the way back open for the answers to complete requests, as after `nc -N`."""
+        bodies = [self.body, *(body for _, body in self._messages)]
+        bodies = bodies if self._request_count > self._answered else []
+        tls = self.transport is None or self.transport.get_extra_info("ssl_object") is not None
+        complete = all(body is None or body.is_eof() for body in bodies)
+        self.half_closed = bool(bodies) and complete and not (tls or self.endless)
+        return self.half_closed
+
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        found = await super().finish_response(request, resp, start_time)
+        self._answered += 1
+        if self.half_closed and not self._messages:
+            self.close()
+        return found
 
     def end_if_silent(self, now: float) -> None:
         """Close it if its first request has no complete head in time."""
@@ -104,9 +129,20 @@ class ConnectionServer(web.Server):
 
     def _request(self, message: Any, payload: Any, *rest: Any) -> web.BaseRequest:
         protocol, writer, task = rest
+        protocol.body = payload
         return web.BaseRequest(
             message, payload, protocol, writer, task, self._loop, client_max_size=BODY_BYTES
         )
 
     def __call__(self) -> RequestHandler:
         return BoardConnection(self, loop=self._loop, **self._kwargs)
+
+
+def is_half_closed(request: web.BaseRequest) -> bool:
+    """Whether the client of a request sends no more; whether it reads its answer is unknown."""
+    return bool(getattr(request.protocol, "half_closed", False))
+
+
+def end_with_client(request: web.BaseRequest) -> None:
+    """Close the connection as soon as its client sends no more: its answer has no end."""
+    cast("BoardConnection", request.protocol).endless = True

@@ -23,12 +23,18 @@ from dibs.serve.answers import (
 from dibs.serve.bodies import read_body, read_query
 from dibs.serve.browser import Browser
 from dibs.serve.call_rights import about, check_rights
-from dibs.serve.connections import BODY_BYTES, ConnectionServer
+from dibs.serve.connections import (
+    BODY_BYTES,
+    ConnectionServer,
+    end_with_client,
+    is_half_closed,
+)
 from dibs.serve.problems import Refusal, problem_of, unauthorized
 from dibs.serve.request_keys import RequestKeys, with_nonce
 from dibs.serve.route_table import OPEN, READ, STREAM, WAIT, Made, Route, RouteCall, RouteTable
 from dibs.serve.routes import ROUTES
 from dibs.serve.service import TICK, Service
+from dibs.serve.streams import head_of_stream
 from dibs.serve.tokens import Principal, hash_of
 from dibs.serve.waiting import WaitingRequests
 from dibs.serve.watchers import Watchers
@@ -121,6 +127,9 @@ class BoardHttp:
                 return await self._keyed(request, request_id, route, digest, key, body, who, path)
             call = RouteCall(who, agent, path, read_body(body, route.body))
         if route.kind == STREAM:
+            if request.method == "HEAD":
+                return head_of_stream(request_id)
+            end_with_client(request)
             return await self.watchers.serve(request, request_id, route.path, digest, call)
         status, data = await self._done(request, route, digest, call)
         if route.path == "/metrics":
@@ -138,12 +147,17 @@ class BoardHttp:
                 # Only the first one has to look for a claim that an earlier request made.
                 return self._run(route, digest, given.pop(0) if len(given) > 1 else given[0], key)
 
-            found = await self.waiting.until(route, call, attempt, partial(_gone, request))
+            try:
+                found = await self.waiting.until(route, call, attempt, partial(_gone, request))
+            except ConnectionResetError:
+                _refuse_half_closed(request, key)
+                raise
         else:
             found = await self._run(route, digest, call, key)
         made = found if isinstance(found, Made) else None
         if made is not None and _gone(request):
             self._not_read(digest, key, made)
+            _refuse_half_closed(request, key)
         if isinstance(found, str):
             return route.status, found.encode()
         return route.status, encoded_answer(made.answer if made is not None else found)
@@ -372,7 +386,17 @@ def _agent(request: web.BaseRequest) -> str | None:
 def _gone(request: web.BaseRequest) -> bool:
     """Whether the client has closed its connection."""
     transport = request.transport
-    return transport is None or transport.is_closing()
+    return transport is None or transport.is_closing() or is_half_closed(request)
+
+
+def _refuse_half_closed(request: web.BaseRequest, key: str) -> None:
+    """Say to a client that perhaps reads on that it was given no claim; with a key it may ask."""
+    if not key and is_half_closed(request):
+        raise Refusal(
+            "bad_request",
+            "this connection was closed on your side before the answer, so no claim was given to "
+            "it: keep it open until the answer",
+        )
 
 
 def _undo(made: Made) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 from dibs.model.errors import DibsError
+from dibs.serve.answers import headers_of
 from dibs.serve.problems import Refusal
 
 if TYPE_CHECKING:
@@ -150,6 +151,11 @@ class Hub:
         finally:
             self.streams.discard(stream)
         return response
+
+
+def head_of_stream(request_id: str) -> web.StreamResponse:
+    """The head that a stream would have: the answer to HEAD, which has no body and an end."""
+    return web.StreamResponse(headers={**headers_of(request_id), **_KIND})
 
 
 async def send_feed(
