@@ -95,7 +95,6 @@ class BoardTracker:
         self._search: ReasonSearch | None = None
         """What is still to be found in the log; the board is shown before it ends."""
         self._reasons_read: bool = before is not None and same_board and before._reasons_read
-        self._new_reasons_read: bool | None = None if self._reasons_read else False
         self._late_beats: tuple[str, ...] = ()
         self._pauses: tuple[Pause, ...] | None = None
         self._new_pauses: tuple[Pause, ...] | None = None
@@ -164,10 +163,9 @@ class BoardTracker:
         if self._search is None:
             return
         found, done = self._search.read(_SEARCH), self._search.done
-        if done:
-            self._reasons_read = self._new_reasons_read = True
+        self._reasons_read = done
         if found or done:
-            self._report(self._delta(past=found))
+            self._report(self._delta(past=found, reasons_read=True if done else None))
         self._search = None if done else self._search
 
     def due(self, every: float) -> float:
@@ -265,6 +263,8 @@ class BoardTracker:
             since = self._index.since(t.name for t in new if not t.live) if len(came) < 200 else {}
             self._complete = self._complete or (completes and not more)
             last: dict[str, Any] = {} if more else {"events": events, "rates": rates}
+            if completes and not more and not self._reasons_read:  # with the events before it
+                last["reasons_read"] = False
             if self._index.asked:
                 asked = islice((task for task in new if task.state == ASKED), _ASKED)
                 last["questions"] = MappingProxyType(self._index.questions(asked))
@@ -277,7 +277,6 @@ class BoardTracker:
         stale, self._new_stale = self._new_stale, {}
         late_beats, self._late_beats = self._late_beats, ()
         pauses, self._new_pauses = self._new_pauses, None
-        reasons_read, self._new_reasons_read = self._new_reasons_read, None
         return Delta(
             holders=MappingProxyType(self._holders(facts)),
             stale=MappingProxyType(stale),
@@ -289,7 +288,6 @@ class BoardTracker:
             strangers=len(self._index.strangers),
             complete=self._complete,
             pauses=pauses,
-            reasons_read=reasons_read,
             **found,
         )
 

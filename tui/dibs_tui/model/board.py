@@ -26,6 +26,7 @@ from dibs_tui.model.causes import missed_beat
 from dibs_tui.model.columns import COLUMNS, column_of, stale_since
 from dibs_tui.model.due_times import DueTimes
 from dibs_tui.model.folds import Fold, ListFolds, folds_of
+from dibs_tui.model.hosts_gone import GoneHost, HostsGone
 from dibs_tui.model.last_reasons import LastReasons
 from dibs_tui.model.late_holders import LateHolders
 from dibs_tui.model.oldest_waiting import OldestWaiting
@@ -177,6 +178,7 @@ class BoardModel:
         self.late_holders = LateHolders()
         self.brake = Brake()
         self.storage = ReadOnlyStorage()
+        self.hosts_gone = HostsGone()
         self._stale_locks = 0
         self._ended_claims: dict[str, Holder] = {}
         self._intents: dict[tuple[str, str], Event] = {}
@@ -509,6 +511,11 @@ class BoardModel:
         stale = (self.holders.get(name) for name in self.stale)
         return self._hosts[host] - sum(one is not None and one.host == host for one in stale)
 
+    def gone(self) -> list[GoneHost]:
+        """The hosts that stopped, and whose claims were reaped, until that was seen."""
+        alive = {*self._hosts, *(waiter.host for waiter in self.waiters)}
+        return self.hosts_gone.gone(self.now.fs / 1e9, alive)
+
     def close(self, listing: Listing) -> None:
         """Stop updating a list."""
         self._listings = [kept for kept in self._listings if kept is not listing]
@@ -598,6 +605,7 @@ class BoardModel:
                 self.last_reasons.came(task)
         if delta.reasons_read is False:
             self.last_reasons.begin(self.tasks)
+            self.hosts_gone.begin()
         self.asked.update([(task.name, task) for task in delta.added if task.state == "asked"])
         self.questions.update(delta.questions)
         slots = self._slot_lines.apply(delta.removed, delta.added, self.tasks)
@@ -644,6 +652,8 @@ class BoardModel:
         known = set(self.late_holders.back)
         for event in delta.events:
             self.note(event)
+        for event in delta.past if delta.reasons_read is False else (*delta.past, *delta.events):
+            self.hosts_gone.note(event)  # the search reports earlier events again
         self._note_past(delta)
         if delta.rates is not None:  # these rates already count the events above
             self.rates = delta.rates.copy()
@@ -652,6 +662,8 @@ class BoardModel:
             self.late_holders.note_beat(stem, self.now.fs / 1e9, self.held())
         if delta.waiters is not None:
             self.waiters = delta.waiters
+            for waiter in delta.waiters:
+                self.hosts_gone.note_sign(waiter.host, self.now.fs / 1e9)
         self._note_workers()
 
     def held(self) -> Iterable[Task]:
@@ -666,6 +678,7 @@ class BoardModel:
                 del self._hosts[before.host]
         if now is not None:
             self._hosts[now.host] += 1
+            self.hosts_gone.note_sign(now.host, now.beat / 1e9)
 
     def _set_verdict(self, name: str, verdict: Verdict | None) -> bool:
         """Apply the verdict on a claim; True if it was not stale before."""

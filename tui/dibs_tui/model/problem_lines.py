@@ -95,6 +95,10 @@ def _line(model: BoardModel, problem: Problem) -> ProblemLine:
             return ProblemLine(problem, False, "waiting", waited, reason, "raise", "raise")
         case 9:
             return ProblemLine(problem, False, word, _broken_for(model, problem), reason, *plain)
+        case 11:
+            lost = (one.since for one in model.gone() if one.what == problem.id)
+            ago = next((model.now.fs / _SECOND - at for at in lost), None)
+            return ProblemLine(problem, False, word, ago, reason, "back", "hides")
         case 10:
             return ProblemLine(problem, False, word, None, reason, "deliveries", ":deliveries")
     command = plain if not folds else _CHECK if problem.rank == STORAGE else _RELEASE

@@ -38,6 +38,8 @@ WAITING = 5
 """The rank of tasks that have waited too long."""
 WORKERS = 9
 """The rank of workers that wait because their tasks fail."""
+GONE = 11
+"""The rank of hosts that stopped, and whose claims were reaped."""
 HOOKS = 10
 """The rank of hooks with deliveries that were not received."""
 SHARED = "4/="
@@ -156,6 +158,7 @@ def problems(
             "failed", "broken: workers whose tasks fail one after the other", _broken(model, test)
         ),
         _group("available", _UNTAKEN, _untaken(model, test)),
+        _group("late", "hosts: gone, their claims were reaped", _gone(model, test)),
         _group("failed", "failed together: the same last line", _shared(shared)),
         _group("failed", again, _failing(model, config, test, alike)),
         _group("failed", "failed: all others", _others(model, config, test, alike)),
@@ -343,6 +346,13 @@ def _broken(model: BoardModel, test: Test | None) -> _Found:
         reason = "its tasks fail one after the other" + (f", on {waiter.host}" * bool(waiter.host))
         key = f"9/{waiter.name}"
         yield -waiter.since, Problem(WORKERS, key, "failed", waiter.owner, BROKEN, reason)
+
+
+def _gone(model: BoardModel, test: Test | None) -> _Found:
+    """The hosts that stopped; nothing else says so once other workers have their tasks."""
+    for found in model.gone() if test is None else ():
+        problem = Problem(GONE, f"{GONE}/{found.what}", "late", found.what, "gone", found.text)
+        yield found.since, problem
 
 
 def _untaken(model: BoardModel, test: Test | None) -> _Found:

@@ -605,6 +605,8 @@ class BoardScreen(Screen[None]):
             body.focus_panel(body.shown[0] if body.table is None else body.table.panel)
         elif body.leave_members() or body.unmark_all():
             pass
+        elif gone := self._model.gone():
+            self._model.hosts_gone.see(gone)
         elif self._model.late_holders.back:
             self._model.late_holders.clear()
         elif self.frame.hide_hint():

@@ -145,6 +145,7 @@ class WallScreen(Screen[None]):
             tuple(model.questions),
             len(self._check.findings),
             len(model.holders),
+            tuple(model.gone()),
         )
         if key != self._lines_key or time.monotonic() >= self._lines_due:
             self._lines_key, self._lines_due = key, time.monotonic() + _EVERY
@@ -184,7 +185,9 @@ class WallScreen(Screen[None]):
     def _keys(self) -> list[str]:
         """The keys that work here."""
         keys = [spelled(key) for key in self._quit[:1]]
-        if came_back(self._model):
+        if self._model.gone():
+            leaves = ["Esc hides hosts that are gone"]
+        elif came_back(self._model):
             leaves = ["Esc hides late holders"]
         else:
             leaves = [] if self._dashboard.wall else ["Esc leaves"]
@@ -209,6 +212,9 @@ class WallScreen(Screen[None]):
             from dibs_tui.screens.help import HelpScreen
 
             self.app.push_screen(HelpScreen(self._dashboard.commands))
+        elif event.key == "escape" and (gone := self._model.gone()):
+            self._model.hosts_gone.see(gone)
+            self.tick()
         elif event.key == "escape" and came_back(self._model):
             self._model.late_holders.clear()
             self.tick()

@@ -27,7 +27,7 @@ class RowNotice(NamedTuple):
     """One notice in three parts."""
 
     kind: str
-    """`lost`, `full`, `brake`, `pause`, `frozen`, `untaken`, `back` or `demo`."""
+    """`lost`, `full`, `brake`, `pause`, `frozen`, `untaken`, `gone`, `back` or `demo`."""
     words: str
     """What happens; it begins with a glyph where there is one."""
     more: str = ""
@@ -38,12 +38,13 @@ class RowNotice(NamedTuple):
     """What a person said of it, after the words."""
 
 
-ORDER = ("lost", "full", "brake", "pause", "frozen", "untaken", "back", "demo")
+ORDER = ("lost", "full", "brake", "pause", "frozen", "untaken", "gone", "back", "demo")
 _INKS = {
     "brake": "late",
     "pause": "pause",
     "frozen": "accent",
     "untaken": "late",
+    "gone": "late",
     "back": "bright",
     "demo": "accent",
 }
@@ -98,6 +99,8 @@ def board_notices(
         words = f"○ {untaken:,} available, and no worker takes them"
         start = f"start one: dibs run --loop {where} -- COMMAND" if writable else ""
         yield RowNotice("untaken", words, start)
+    for found in model.gone():
+        yield RowNotice("gone", f"◐ {found.sentence}", hint="Esc hides")
     who, last = model.late_holders.folded()
     if who:
         yield RowNotice("back", f"← {who}", last, "Esc hides")
