@@ -55,8 +55,10 @@ class Log(Protocol):
     ['add']
     """
 
-    def note(self, verb: str, text: str, by: str = "") -> None:
+    def note(self, verb: str, text: str, by: str = "", *, bulk: str = "") -> None:
         """Write a line about no single task, such as the summary of a bulk act; never raises.
+
+        `bulk` is the identity of the bulk act that it sums up.
 
         >>> board.log.note("report", "the nightly run begins")
         """
@@ -595,14 +597,20 @@ class Board(Protocol):
 
     # The operator: each act takes the exact name that was seen
 
-    def force_release(self, name: str, reason: str, *, by: str = "") -> Task:
+    def force_release(self, name: str, reason: str, *, by: str = "", bulk: str = "") -> Task:
         """Take a claim or lock from its holder; no attempt is counted.
+
+        `bulk` is the identity of the bulk act that it is a part of, for every act here: a new text
+        of A-Z a-z 0-9 _ -. `log.note("ledger", "park: 9 done", bulk=bulk)` ends that act,
+        and `undo --all` then undoes all of it together.
 
         >>> board.force_release(claim.name, "stuck", by="ada").state
         'available'
         """
 
-    def reap_claim(self, name: str, reason: str = "", *, by: str = "", asked: bool = True) -> Task:
+    def reap_claim(
+        self, name: str, reason: str = "", *, by: str = "", bulk: str = "", asked: bool = True
+    ) -> Task:
         """Requeue exactly this claim, if its holder has exited or its lease has expired.
 
         `asked` is False for a janitor: the log then does not count it as an operator's act.
@@ -622,7 +630,13 @@ class Board(Protocol):
         """
 
     def requeue(
-        self, name: str, reason: str = "", *, by: str = "", keep_attempts: bool = False
+        self,
+        name: str,
+        reason: str = "",
+        *,
+        by: str = "",
+        bulk: str = "",
+        keep_attempts: bool = False,
     ) -> Task:
         """Make a failed or done task available again, or a later or asked one at once.
 
@@ -639,14 +653,14 @@ class Board(Protocol):
         'failed'
         """
 
-    def park(self, name: str, reason: str, *, by: str = "") -> Task:
+    def park(self, name: str, reason: str, *, by: str = "", bulk: str = "") -> Task:
         """Move a waiting, claimed or asked task to `failed`, where no worker claims it.
 
         >>> board.park("build.available", "not now").state
         'failed'
         """
 
-    def answer(self, name: str, text: str, *, by: str = "") -> Task:
+    def answer(self, name: str, text: str, *, by: str = "", bulk: str = "") -> Task:
         """Answer the question of an asked task, which makes it available.
 
         Every later claim of the task has the question and the answer.
@@ -656,14 +670,14 @@ class Board(Protocol):
         'available'
         """
 
-    def prioritize(self, name: str, priority: int, *, by: str = "") -> Task:
+    def prioritize(self, name: str, priority: int, *, by: str = "", bulk: str = "") -> Task:
         """Change the priority of an available or later task: 0 to 9, 9 first.
 
         >>> board.prioritize("build.available", 9).priority
         9
         """
 
-    def prioritise(self, name: str, priority: int, *, by: str = "") -> Task:
+    def prioritise(self, name: str, priority: int, *, by: str = "", bulk: str = "") -> Task:
         """The same as `prioritize`, as on the command line.
 
         >>> board.prioritise("build.available", 9).priority
@@ -712,6 +726,7 @@ class Board(Protocol):
         *,
         by: str = "",
         last: LastActs | None = None,
+        bulk: str = "",
     ) -> Task | None:
         """Undo the last act, the last on a given id, or a given act, if it can be undone.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import pytest
 
@@ -112,6 +112,70 @@ def test_two_acts_on_many_in_a_row_are_two_steps(place: Place) -> None:
     place.board.park(place.board.add("z").name, "between", by="bob@desk")
     parked(place, *"cd")
     assert words(place.board.undo_steps()) == ["park cd", "park z", "park ab"]
+
+
+@pytest.mark.parametrize("verb", ["park", "requeue", "prioritize"])
+def test_acts_on_many_by_one_user_at_the_same_time_are_told_apart(place: Place, verb: str) -> None:
+    board, before = place.board, dict[str, dibs.Task]()
+    acts: dict[str, Callable[[str, str], dibs.Task]] = {
+        "park": lambda name, bulk: board.park(name, "why", by="ann@desk", bulk=bulk),
+        "requeue": lambda name, bulk: board.requeue(name, by="ann@desk", bulk=bulk),
+        "prioritize": lambda name, bulk: board.prioritize(name, 9, by="ann@desk", bulk=bulk),
+    }
+    for ident in "abcdex":
+        task = board.add(ident)
+        before[ident] = board.park(task.name, "first") if verb == "requeue" else task
+    for ident in "axbcd":
+        bulk = "" if ident == "x" else "one" if ident in "ac" else "two"
+        acts[verb](before[ident].name, bulk)
+    board.log.note("ledger", f"{verb}: 2 done, 1 changed", "ann@desk", bulk="one")
+    acts[verb](before["e"].name, "two")
+    board.log.note("ledger", f"{verb}: 3 done", "ann@desk", bulk="two")
+    steps = list(board.undo_steps())
+    assert words(steps)[:3] == [f"{verb} bde", f"{verb} ac", f"{verb} x"]
+    assert {event.bulk for event in steps[0]} == {"two"}
+    last = board.last_acts("ac")
+    for event in steps[1]:
+        board.undo(event, last=last)
+    for ident in "abcdex":
+        kept = before[ident].name == board.find(ident)[0].name
+        assert kept == (ident in "ac"), ident
+    assert words(board.undo_steps())[:2] == [f"{verb} bde", f"{verb} x"]
+
+
+def test_the_lines_of_a_bulk_act_name_it(place: Place) -> None:
+    board = place.board
+    for ident in "abcdef":
+        board.add(ident)
+    names = {}
+    for ident in "abc":
+        claim = board.claim(ident, ttl=1 if ident == "a" else 600)
+        assert claim is not None
+        names[ident] = claim.name if ident != "c" else claim.ask("why?").name
+    board.reap()  # so that the clock is trusted
+    place.advance(2)
+    board.reap_claim(names["a"], bulk="one")
+    board.force_release(names["b"], "why", bulk="one")
+    board.answer(names["c"], "so", bulk="one")
+    parked = board.park("d.available", "why", bulk="one")
+    board.requeue(parked.name, bulk="one")
+    board.prioritize("e.available", 9, bulk="one")
+    board.undo("e", bulk="one")
+    board.park("f.available", "why")
+    board.log.note("ledger", "reap: 9 done", bulk="one")
+    found = {event.verb: event.bulk for event in board.log.oldest_first()}
+    verbs = ["reap", "force-release", "answer", "requeue", "prioritize", "undo", "ledger"]
+    assert {verb: found[verb] for verb in verbs} == dict.fromkeys(verbs, "one")
+    assert (found["park"], found["add"], found["claim"]) == ("", "", "")
+
+
+@pytest.mark.parametrize("bulk", ["a b", "x" * 33, "é", "a.b", 7])
+def test_an_invalid_identity_is_refused_before_anything_is_done(place: Place, bulk: str) -> None:
+    board = place.board
+    board.add("x")
+    with pytest.raises(dibs.BadName, match="identity of a bulk act"):
+        board.park("x.available", "why", bulk=bulk)
+    assert [event.verb for event in board.log.of("x")] == ["add"]
 
 
 def test_an_act_on_many_of_an_earlier_dibs_is_one_step(place: Place) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dibs.cli import mine
 from tests.contract.place import Place
 
 pytestmark = pytest.mark.fast("tests.contract")
@@ -63,3 +64,35 @@ def test_a_value_that_json_spells_differently_is_found(place: Place) -> None:
 
 def test_an_empty_board_has_none(place: Place) -> None:
     assert names(place) == []
+
+
+@pytest.mark.parametrize("end", ["force-release", "park", "reap", "resume", "lock"])
+def test_the_line_of_a_claim_that_was_taken_names_its_session(
+    place: Place, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    """So a loss is found in the newest events, however old the claim is."""
+    board, about = place.board, "model x session=s-1"
+    board.add("a")
+    if end == "lock":
+        claim = board.acquire("door", metadata=about)
+    else:
+        claim = board.claim("a", ttl=1 if end == "reap" else 600, metadata=about)
+    assert claim is not None
+    board.reap()  # so that the clock is trusted
+    for ident in "bcd":
+        place.other().add(ident)
+    if end == "reap":
+        place.advance(2)
+        assert place.other().reap().tasks
+    elif end == "resume":
+        place.other().resume("a", name=claim.name, metadata="session=s-2")
+    elif end == "park":
+        place.other().park(claim.name, "why")
+    else:
+        place.other().force_release(claim.name, "why")
+    taken = board.log.of(claim.id)[-1]
+    assert taken.session == "s-1"
+    assert {event.session for event in board.log.oldest_first() if event != taken} <= {""}
+    monkeypatch.setattr(mine, "RECENT", 2)
+    assert [loss.claim for loss in mine.lost(board, "s-1", [])] == [claim.name]
+    assert mine.lost(board, "s-2", []) == []

@@ -215,6 +215,22 @@ def last_step(board: dibs.Board) -> list[Target]:
     return [Target(t, t.name, t.state, "", None, event) for t, event in tasks if t is not None]
 
 
+def test_bulk_acts_of_two_dashboards_at_the_same_time_are_undone_one_by_one(place: Place) -> None:
+    board, order = place.board, list("bd")
+    for ident in "abcde":
+        board.add(ident)
+    targets = {ident: target(board, ident) for ident in "abcde"}
+
+    def between(outcome: Outcome) -> None:
+        if order:
+            run(place.other(), "park", targets[order.pop(0)], targets[order.pop(0)])
+
+    items = tuple(judge_all(board, [targets[ident] for ident in "ace"]))
+    execute(lambda: board, ACTS["park"], items, "r", "me", Event(), between)
+    found = [sorted(event.id for event in step) for step in board.undo_steps()]
+    assert found == [["a", "c", "e"], ["b", "d"]]
+
+
 def test_an_act_on_many_is_undone_together_except_for_what_changed(place: Place) -> None:
     board = place.board
     for ident in "abc":

@@ -61,6 +61,13 @@ def test_a_bulk_act_is_undone_by_one_command_that_the_answer_names(
     assert gone["status"] in ("unknown-id", "changed")
 
 
+def test_the_lines_of_a_list_name_its_act(command: Command, board: dibs.Board) -> None:
+    requeued_many(command, board, "a", "b")
+    (line,) = {event.bulk for event in board.log.oldest_first() if event.verb == "requeue"}
+    (note,) = [event for event in board.log.oldest_first() if event.verb == "ledger"]
+    assert line == note.bulk != ""
+
+
 def test_an_undo_of_all_needs_the_names_of_the_act(command: Command, board: dibs.Board) -> None:
     before = requeued_many(command, board, "a", "b")
     command("undo", "--all", code=2)

@@ -88,6 +88,16 @@ def random_log(seed: int) -> tuple[list[Event], list[Step]]:
             open_steps += [*before, *after, step]
             reason = f"{verb}: 1 changed, {len(step)} done; not done: q"
             events.append(Event(float(len(events)), LEDGER, "", "", "", by, reason))
+        elif kind == 4:  # two at once by one user, each with its identity
+            acts: list[list[Event]] = [[], []]
+            for n in (0, 1, *(chance.randrange(2) for _ in range(chance.randrange(6)))):
+                bulk = f"bulk-{n}-{chance.random()}" if not acts[n] else acts[n][0].bulk
+                acts[n].append(act(by, verb)._replace(bulk=bulk))
+                events[-1] = acts[n][-1]
+            for both in acts:
+                end = Event(float(len(events)), LEDGER, "", "", "", by, f"{verb}: {len(both)} done")
+                events.append(end._replace(bulk=both[0].bulk))
+            open_steps += acts
     return events, [tuple(step) for step in reversed(open_steps)]
 
 
@@ -107,6 +117,20 @@ def test_the_last_act_is_found_without_reading_what_was_before_it() -> None:
     assert next(undoing.undo_steps(log)) == (acts[-1],)
     assert log.taken == 1
     assert len(steps(log)) == 1000 + len(expected)
+
+
+def test_lines_that_were_lost_do_not_make_the_complete_log_be_read() -> None:
+    day = 86_400.0
+    old = [Event(n, "park", "x", f"a-{n}", f"b-{n}", "ann@desk") for n in range(1000)]
+    half = Event(day, "park", "x", "a", "b", "ann@desk", "", "", "one")
+    ledgers = [
+        Event(day + 1, LEDGER, "", "", "", "ann@desk", "park: 9 done", "", "one"),
+        Event(day + 1, LEDGER, "", "", "", "ann@desk", "purge: 9 done", "", "two"),
+        Event(day + 1, LEDGER, "", "", "", "ann@desk", "undo: 9 done", "", "three"),
+    ]
+    log = CountingLog([*old, half, *ledgers])
+    assert next(undoing.undo_steps(log)) == (half,)
+    assert log.taken < 10
 
 
 def test_acts_before_an_id_was_added_again_do_not_count() -> None:

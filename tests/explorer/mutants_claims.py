@@ -328,7 +328,7 @@ MUTANTS: list[Mutant] = [
         operator.OFFERED,
         (
             "acts:_moved",
-            "moves.shift(store, task, dst, verb, by, reason, since=since)",
+            "moves.shift(store, task, dst, verb, by, reason, 0, since, bulk, session)",
             "(store.port.rename(task.name, dst), names.read_any(dst))[1]",
         ),
     ),

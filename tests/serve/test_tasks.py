@@ -444,3 +444,20 @@ def test_the_log_names_the_owner_of_a_lost_claim_in_full(
     assert worker.ask("POST", claim_path(claim, "done"), {}).code == "lost"
     (event,) = operator.get("/v1/log?verb=refused")["events"]
     assert (event["by"], event["reason"]) == ("t-worker/web-3", "done")
+
+
+def test_an_answer_that_made_no_new_lease_says_so(worker: HttpClient) -> None:
+    def acquire(metadata: str, key: str = "") -> dict[str, object]:
+        headers = {"X-Request-Key": key} if key else {}
+        given = {"ttl_seconds": 60, "metadata": metadata}
+        found = worker.ask("POST", "/locks/nightly/acquire", given, headers=headers).data
+        assert isinstance(found, dict)
+        return found
+
+    first = acquire("runner=a", key="one")
+    assert (first["status"], "again" in first) == ("acquired", False)
+    assert acquire("runner=a", key="one") == first, "the same request"
+    again = acquire("runner=a")
+    assert (again["lease_id"], again["again"]) == (first["lease_id"], True)
+    other = acquire("runner=b")
+    assert (other["status"], "again" in other) == ("held", False)

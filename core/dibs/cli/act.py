@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from dibs.cli.boards import board_of, given, say_task
 from dibs.cli.refusal import row
+from dibs.host import nonce
 from dibs.model.errors import BadName, Changed, DibsError, NotExact, Uncertain, UnknownId
 from dibs.model.events import LEDGER, spoken
 from dibs.model.safe_text import command, shown
@@ -56,17 +57,21 @@ def _requeue_each(voice: Voice, board: Board, args: argparse.Namespace) -> int:
     counts: Counter[str] = Counter()
     lines = board.resolve(listed(args.source))
     reasons = _reasons(board, lines) if args.dry_run else {}
-    for line in lines:
-        status, text, fields = _requeued(board, line, args)
-        if (why := reasons.get(line.name, "")) and status == "would-requeue":
-            text, fields = f"{text}  ({why})", fields | {"reason": why}
-        counts[status] += 1
-        text = voice.runnable(text)
-        voice.result(
-            f"{status:<13} {line.given}: {text}", {"status": status, "given": line.given, **fields}
-        )
-    if counts["requeued"] > 1:  # `undo` then takes them as one step
-        board.log.note(LEDGER, f"requeue: {counts['requeued']} done")
+    bulk = nonce()
+    try:
+        for line in lines:
+            status, text, fields = _requeued(board, line, args, bulk)
+            if (why := reasons.get(line.name, "")) and status == "would-requeue":
+                text, fields = f"{text}  ({why})", fields | {"reason": why}
+            counts[status] += 1
+            text = voice.runnable(text)
+            voice.result(
+                f"{status:<13} {line.given}: {text}",
+                {"status": status, "given": line.given, **fields},
+            )
+    finally:
+        if counts["requeued"] > 1:  # `undo` then takes them as one step, also after Ctrl+C
+            board.log.note(LEDGER, f"requeue: {counts['requeued']} done", bulk=bulk)
     voice.words(", ".join(f"{n} {status}" for status, n in counts.items()) or "the list is empty")
     return 0 if counts.keys() <= {"requeued", "would-requeue"} else 3
 
@@ -82,7 +87,7 @@ def _reasons(board: Board, lines: list[Resolved]) -> dict[str, str]:
 
 
 def _requeued(
-    board: Board, line: Resolved, args: argparse.Namespace
+    board: Board, line: Resolved, args: argparse.Namespace, bulk: str
 ) -> tuple[str, str, dict[str, object]]:
     """Requeue one line; returns its status, a text and the JSON fields."""
     from dibs.cli.refusal import fields
@@ -94,7 +99,7 @@ def _requeued(
         if args.dry_run:
             board.requeueable(line.name)
             return "would-requeue", line.name, {"name": line.name}
-        task = board.requeue(line.name, args.reason, keep_attempts=args.keep_attempts)
+        task = board.requeue(line.name, args.reason, bulk=bulk, keep_attempts=args.keep_attempts)
     except DibsError as error:
         unknown = isinstance(error, Changed) and not error.now
         word = "uncertain" if isinstance(error, Uncertain) else "refused"
@@ -207,9 +212,10 @@ def _undo_all(voice: Voice, board: Board, args: argparse.Namespace) -> int:
         raise UnknownId("there is nothing to undo: the log has no such act, or it is undone")
     last = board.last_acts(event.id for event in step)
     counts: Counter[str] = Counter()
+    bulk = nonce()
     for event in step:
         try:
-            undone = board.undo(event, last=last)
+            undone = board.undo(event, last=last, bulk=bulk)
             if undone is not None:
                 say_task(voice, "undone", undone)
             counts["undone"] += 1
@@ -220,7 +226,7 @@ def _undo_all(voice: Voice, board: Board, args: argparse.Namespace) -> int:
             else:
                 print(shown(voice.runnable(f"not undone: {title(event.id)}: {error}")))
     if counts["undone"] > 1:  # a summary, as after every act on many
-        board.log.note(LEDGER, f"undo: {counts['undone']} done")
+        board.log.note(LEDGER, f"undo: {counts['undone']} done", bulk=bulk)
     voice.words(", ".join(f"{n} {status}" for status, n in counts.items()))
     return 3 if counts["not undone"] else 0
 

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from dibs.model.errors import BadName, DibsError
-from dibs.model.events import REFUSED
+from dibs.model.events import REFUSED, TAKING
 from dibs.model.metadata import value_of
 from dibs.model.sessions import KEY, OURS, session_of
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 RECENT = 1000
 """How many of the newest events are searched for claims that the session has made and lost."""
-_TAKEN = ("force-release", "reap", "park", "resume")
-"""The verbs by which a claim ends without its holder."""
 _LEARNED = ("verify", "done", "fail", "release", "ask")
 """The verbs whose refusal has shown a holder that its claim is lost. A beat is not one of them: a
 hook may have sent it."""
@@ -123,27 +121,29 @@ def _above(host: Host) -> Iterator[Process]:
 def lost(board: Board, session: str, rows: list[Entry]) -> list[Loss]:
     """The claims that a session has lost, as far as its own verbs have not shown it that.
 
-    `rows` are its claims that are still on the board. A claim that another took since is found in
-    the newest events of the log, so on a busy board only for some time.
+    `rows` are its claims that are still on the board. The taking of another is looked for in the
+    newest events of the log, so on a busy board it is found only for some time.
     """
     events = list(islice(board.log.newest_first(), RECENT))
     learned = {e.src for e in events if e.verb == REFUSED and e.reason in _LEARNED}
     stale = [row for row in rows if row.state == "stale" and row.claim not in learned]
-    taken = [(e, task) for e in events if e.verb in _TAKEN and (task := e.before) is not None]
+    taken = [(e, task) for e in events if e.verb in TAKING and (task := e.before) is not None]
     return [
         *(Loss(row.claim, "its lease has expired") for row in stale),
         *(
             Loss(task.stem, f"{event.verb} by {event.by[:60]}")
             for event, task in taken
             if task.live and task.claim and task.stem not in learned
-            if _session_of(task.name, events) == session and not _by_itself(event, session)
+            if _session_of(event, events) == session and not _by_itself(event, session)
         ),
     ]
 
 
-def _session_of(name: str, events: list[Event]) -> str:
-    """The session of a claim by the event that made it; empty if that is not among them."""
-    made = next((event for event in events if event.dst == name), None)
+def _session_of(end: Event, events: list[Event]) -> str:
+    """The session of a claim that was taken; for a shell's line, by the line of the claim."""
+    if end.session:
+        return end.session
+    made = next((event for event in events if event.dst == end.src), None)
     return value_of(made.reason, KEY) if made is not None else ""
 
 

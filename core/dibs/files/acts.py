@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dibs.files import forgetting, janitor, moves, outputs, pausing, questions, shell_claims
 from dibs.files.claims import adopt, requeued_name
-from dibs.files.facts import facts_of
+from dibs.files.facts import facts_of, record_of, session_of
 from dibs.model import names, refusals, undoing
 from dibs.model.errors import (
     BadName,
@@ -86,27 +86,34 @@ def _seen_plain(
     return task
 
 
-def force_release(store: BoardFiles, text: str, reason: str, by: str = "") -> Task:
+def force_release(store: BoardFiles, text: str, reason: str, by: str = "", bulk: str = "") -> Task:
     """End a claim or lock without its holder and make it available, with the same attempts."""
     if not names.check_words("a reason", reason).strip():
         raise refusals.no_reason()
     store.ready()
     task = seen(store, text, CLAIMED, HELD)
     if task.is_shell_claim:
-        return _requeue_shell_claim(store, task, text, "force-release", reason, by)
+        return _requeue_shell_claim(store, task, text, "force-release", reason, by, bulk=bulk)
     if task.is_takeover:
         raise Changed(f"{text} is already being requeued", text, (task,))
     dst = requeued_name(task, task.attempts)
-    return _moved(store, task, dst, "force-release", reason, by)
+    return _moved(store, task, dst, "force-release", reason, by, bulk=bulk)
 
 
 def reap_claim(
-    store: BoardFiles, text: str, reason: str = "", by: str = "", *, asked: bool = True
+    store: BoardFiles,
+    text: str,
+    reason: str = "",
+    by: str = "",
+    *,
+    asked: bool = True,
+    bulk: str = "",
 ) -> Task:
     """Requeue exactly this claim or lock if a janitor would: its holder is dead or stale.
 
     It counts as an operator's act unless `asked` is off, which means that a janitor does it.
     """
+    names.check_bulk(bulk)
     store.ready()
     now = store.clock.now()
     task = seen(store, text, CLAIMED, HELD)
@@ -118,14 +125,20 @@ def reap_claim(
     if wait > 0:
         raise Refused(refusals.may_be_alive(text, wait, untrusted=facts.expired(now)))
     with moves.intent(store, "reap", task, "", by, reason) if asked else nullcontext():
-        ended = janitor.reap_one(store, facts, now, by=by, why=reason, asked=asked)
+        ended = janitor.reap_one(store, facts, now, by=by, why=reason, asked=asked, bulk=bulk)
         if ended is None or ended.live:
             raise store.changed(text, task.id, _LEFT)
     return ended
 
 
 def requeue(
-    store: BoardFiles, text: str, reason: str = "", by: str = "", *, keep_attempts: bool = False
+    store: BoardFiles,
+    text: str,
+    reason: str = "",
+    by: str = "",
+    *,
+    keep_attempts: bool = False,
+    bulk: str = "",
 ) -> Task:
     """Make a failed, done, later or asked task available now; its fence keeps growing."""
     store.ready()
@@ -135,24 +148,25 @@ def requeue(
     if not keep_attempts:
         stamp = stamp._replace(attempts=0)
         shell_claims.clear_past(store, task)
-    return _moved(store, task, names.unclaimed_name(task.id, stamp), "requeue", reason, by)
+    dst = names.unclaimed_name(task.id, stamp)
+    return _moved(store, task, dst, "requeue", reason, by, bulk=bulk)
 
 
-def park(store: BoardFiles, text: str, reason: str, by: str = "") -> Task:
+def park(store: BoardFiles, text: str, reason: str, by: str = "", bulk: str = "") -> Task:
     """Park a waiting, claimed or asked task: it fails, and no worker takes it."""
     store.ready()
     task = seen(store, text, *WAITING, CLAIMED, ASKED)
     if task.is_shell_claim:
-        return _requeue_shell_claim(store, task, text, "park", reason, by, park=True)
+        return _requeue_shell_claim(store, task, text, "park", reason, by, park=True, bulk=bulk)
     names.check_text("who acts", by)
     _adopt(store, task)
     who = (by or store.host.signature).partition(" ")[0]  # without the terminal
     claim = f"{names.fold_owner(who)}-{store.port.nonce()}"
     dst = f"{FAILED}/{names.claim_stem(task.id, unanswered(task), claim)}"
-    return _moved(store, task, dst, "park", reason, by)
+    return _moved(store, task, dst, "park", reason, by, bulk=bulk)
 
 
-def answer(store: BoardFiles, text: str, words: str, by: str = "") -> Task:
+def answer(store: BoardFiles, text: str, words: str, by: str = "", bulk: str = "") -> Task:
     """Answer the open question of a task, which makes the task available.
 
     The number of the answer is this act's own, so if the reply of the rename was lost, the name
@@ -160,17 +174,18 @@ def answer(store: BoardFiles, text: str, words: str, by: str = "") -> Task:
     """
     check_question("an answer", words)
     names.check_text("who acts", by)
+    names.check_bulk(bulk)
     store.ready()
     task = seen(store, text, ASKED)
     dst, reason = questions.answer(store, task, words, by), summary(words)
     with moves.intent(store, "answer", task, dst, by, reason):
-        moved = moves.shift(store, task, dst, "answer", by, reason)
+        moved = moves.shift(store, task, dst, "answer", by, reason, bulk=bulk)
         if moved is None:
             gone = store.changed(task.name, task.id, "nothing was done")
             moved = _answered(dst, gone.now)
             if moved is None:
                 raise gone
-            store.journal.write("answer", task.id, task.name, dst, by, reason)
+            store.journal.write("answer", task.id, task.name, dst, by, reason, bulk=bulk)
     store.sync("")
     return moved
 
@@ -182,7 +197,7 @@ def _answered(dst: str, now: tuple[Task, ...]) -> Task | None:
     return next(counts, None)
 
 
-def prioritize(store: BoardFiles, text: str, priority: int, by: str = "") -> Task:
+def prioritize(store: BoardFiles, text: str, priority: int, by: str = "", bulk: str = "") -> Task:
     """Change the place of a waiting task in the queue; a later one keeps its time."""
     names.check_priority(priority)
     store.ready()
@@ -192,7 +207,8 @@ def prioritize(store: BoardFiles, text: str, priority: int, by: str = "") -> Tas
     _adopt(store, task)
     dst = names.unclaimed_name(task.id, task.stamp._replace(priority=priority))
     since = store.waits.since(task) / SECOND if task.state == AVAILABLE else 0.0
-    return _moved(store, task, dst, "prioritize", f"{task.priority} → {priority}", by, since)
+    reason = f"{task.priority} → {priority}"
+    return _moved(store, task, dst, "prioritize", reason, by, since, bulk)
 
 
 def undoable(
@@ -205,7 +221,11 @@ def undoable(
 
 
 def undo(
-    store: BoardFiles, what: str | Event | None = None, by: str = "", last: LastActs | None = None
+    store: BoardFiles,
+    what: str | Event | None = None,
+    by: str = "",
+    last: LastActs | None = None,
+    bulk: str = "",
 ) -> Task | None:
     """Undo the last act that the journal has; refused if anything has moved since.
 
@@ -222,15 +242,8 @@ def undo(
         raise UnknownId("there is nothing to undo: the log has no act, or all are undone")
     waiting = event.verb == "prioritize" and task.state == AVAILABLE
     since = store.waits.since(task) / SECOND if waiting else 0.0
-    return _moved(
-        store,
-        task,
-        undoing.restored_name(event, store.port.nonce()),
-        "undo",
-        f"of {event.verb}",
-        by,
-        since,
-    )
+    dst = undoing.restored_name(event, store.port.nonce())
+    return _moved(store, task, dst, "undo", f"of {event.verb}", by, since, bulk)
 
 
 def purge(store: BoardFiles, older_than: float) -> int:
@@ -287,10 +300,13 @@ def _moved(
     reason: str,
     by: str,
     since: float = 0.0,
+    bulk: str = "",
 ) -> Task:
     """Do the act; if the name is gone, raise with what is there now."""
+    names.check_bulk(bulk)
+    session = session_of(record_of(store, task.stem)[0]) if task.live else ""
     with moves.intent(store, verb, task, dst, by, reason):
-        moved = moves.shift(store, task, dst, verb, by, reason, since=since)
+        moved = moves.shift(store, task, dst, verb, by, reason, 0, since, bulk, session)
         if moved is None:
             there = any(t.name == dst for t in store.find(task.id))
             raise store.changed(task.name, task.id, refusals.SAME if there else "nothing was done")
@@ -315,10 +331,12 @@ def _requeue_shell_claim(
     by: str,
     *,
     park: bool = False,
+    bulk: str = "",
 ) -> Task:
+    names.check_bulk(bulk)
     facts = _facts(store, task, text)
     with moves.intent(store, verb, task, "", by, reason):
-        ended = shell_claims.requeue(store, facts, verb, reason, by=by, park=park)
+        ended = shell_claims.requeue(store, facts, verb, reason, by=by, park=park, bulk=bulk)
         if ended is None:
             raise store.changed(text, task.id, _LEFT)
     return ended

@@ -336,7 +336,12 @@ class FilesClaim(ClaimBase):
 
 
 def take(
-    store: BoardFiles, task: Task, terms: Terms, verb: str = "claim", patience: int = PATIENCE
+    store: BoardFiles,
+    task: Task,
+    terms: Terms,
+    verb: str = "claim",
+    patience: int = PATIENCE,
+    session: str = "",
 ) -> FilesClaim | None:
     """Claim exactly this name; None if another worker was faster, `Unclaimable` if none can.
 
@@ -382,7 +387,9 @@ def take(
     # Until the record exists the claim has the board's ttl, which may be shorter.
     if store.port.boottime() >= start + int(MARGIN * min(terms.ttl, store.settings.ttl) * SECOND):
         raise Uncertain(f"{claim.name}: it took longer than its lease to write its record; stop")
-    store.journal.write(verb, task.id, task.name, taken.name, terms.owner, terms.metadata)
+    store.journal.write(
+        verb, task.id, task.name, taken.name, terms.owner, terms.metadata, session=session
+    )
     store.sync("", every=True)
     return claim
 

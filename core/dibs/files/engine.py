@@ -458,28 +458,36 @@ class FilesBoard(Blocks):
 
     # The operator: each act takes the exact name that the operator saw
 
-    def force_release(self, name: str, reason: str, *, by: str = "") -> Task:
-        return acts.force_release(self._store, name, reason, by)
+    def force_release(self, name: str, reason: str, *, by: str = "", bulk: str = "") -> Task:
+        return acts.force_release(self._store, name, reason, by, bulk)
 
-    def reap_claim(self, name: str, reason: str = "", *, by: str = "", asked: bool = True) -> Task:
-        return acts.reap_claim(self._store, name, reason, by, asked=asked)
+    def reap_claim(
+        self, name: str, reason: str = "", *, by: str = "", bulk: str = "", asked: bool = True
+    ) -> Task:
+        return acts.reap_claim(self._store, name, reason, by, asked=asked, bulk=bulk)
 
     def resolve(self, text: str) -> list[Resolved]:
         return lists.resolve(self._store, text)
 
     def requeue(
-        self, name: str, reason: str = "", *, by: str = "", keep_attempts: bool = False
+        self,
+        name: str,
+        reason: str = "",
+        *,
+        by: str = "",
+        bulk: str = "",
+        keep_attempts: bool = False,
     ) -> Task:
-        return acts.requeue(self._store, name, reason, by, keep_attempts=keep_attempts)
+        return acts.requeue(self._store, name, reason, by, keep_attempts=keep_attempts, bulk=bulk)
 
     def requeueable(self, name: str) -> Task:
         return acts.seen(self._store, name, FAILED, DONE, LATER, ASKED)
 
-    def park(self, name: str, reason: str, *, by: str = "") -> Task:
-        return acts.park(self._store, name, reason, by)
+    def park(self, name: str, reason: str, *, by: str = "", bulk: str = "") -> Task:
+        return acts.park(self._store, name, reason, by, bulk)
 
-    def answer(self, name: str, text: str, *, by: str = "") -> Task:
-        return acts.answer(self._store, name, text, by)
+    def answer(self, name: str, text: str, *, by: str = "", bulk: str = "") -> Task:
+        return acts.answer(self._store, name, text, by, bulk)
 
     def undo_steps(self, ident: str | None = None) -> Iterator[tuple[Event, ...]]:
         return undoing.undo_steps(self._store.journal, ident)
@@ -501,11 +509,12 @@ class FilesBoard(Blocks):
         *,
         by: str = "",
         last: LastActs | None = None,
+        bulk: str = "",
     ) -> Task | None:
-        return acts.undo(self._store, what, by, last)
+        return acts.undo(self._store, what, by, last, bulk)
 
-    def prioritize(self, name: str, priority: int, *, by: str = "") -> Task:
-        return acts.prioritize(self._store, name, priority, by)
+    def prioritize(self, name: str, priority: int, *, by: str = "", bulk: str = "") -> Task:
+        return acts.prioritize(self._store, name, priority, by, bulk)
 
     prioritise = prioritize
 

@@ -122,6 +122,16 @@ def record_of(store: BoardFiles, stem: str) -> tuple[Record | None, int, int]:
         return Record(flaw="not a plain file"), stat.mtime, stat.ctime
 
 
+def session_of(record: Record | None) -> str:
+    """The session that a record names; empty without one."""
+    if record is None or "session" not in record.metadata:
+        return ""
+    from dibs.model.metadata import value_of  # few workers have a session
+    from dibs.model.sessions import KEY
+
+    return value_of(record.metadata, KEY)
+
+
 def facts_of(store: BoardFiles, task: Task) -> Facts | None:
     """The facts that decide about one claim, read now; None if its name is gone.
 

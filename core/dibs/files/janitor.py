@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dibs.files import moves
 from dibs.files.claims import next_after_failure
 from dibs.files.clock import LOOKS
-from dibs.files.facts import facts_of
+from dibs.files.facts import facts_of, session_of
 from dibs.model import names
 from dibs.model.answers import Reaped
 from dibs.model.errors import DibsError
@@ -114,6 +114,7 @@ def reap_one(
     by: str = "",
     why: str = "",
     asked: bool = False,
+    bulk: str = "",
 ) -> Task | None:
     """Reap exactly the claim that was judged; None if it no longer exists.
 
@@ -122,24 +123,25 @@ def reap_one(
     """
     task = facts.task
     found = (events.BY_OPERATOR if asked else "") + _found(store, facts, now)
-    ended = _requeue(store, facts, by, found + (f"; {why}" if why else ""))
+    ended = _requeue(store, facts, by, found + (f"; {why}" if why else ""), bulk)
     if ended is not None:
         store.drop(f"{LOOKS}/{task.stem}")
     return ended
 
 
-def _requeue(store: BoardFiles, facts: Facts, by: str, reason: str) -> Task | None:
+def _requeue(store: BoardFiles, facts: Facts, by: str, reason: str, bulk: str) -> Task | None:
     task = facts.task
     if task.is_shell_claim:
-        return shell_claims.requeue(store, facts, "reap", reason, by=by)
+        return shell_claims.requeue(store, facts, "reap", reason, by=by, bulk=bulk)
     if task.is_takeover:
         snapshot = facts.record.shell_snapshot if facts.record else None
         ended = shell_claims.finish(store, task, snapshot, by=by)
         if ended is not None and ended.state == AVAILABLE:
-            store.journal.write("reap", task.id, task.name, ended.name, by, reason)
+            store.journal.write("reap", task.id, task.name, ended.name, by, reason, bulk=bulk)
         return ended
     dst = next_after_failure(store, task, since=facts.beat)
-    return moves.shift(store, task, dst, "reap", by, reason)
+    session = session_of(facts.record)
+    return moves.shift(store, task, dst, "reap", by, reason, bulk=bulk, session=session)
 
 
 def _found(store: BoardFiles, facts: Facts, now: Sample) -> str:

@@ -63,11 +63,12 @@ class Journal:
         reason: str = "",
         note: str = "",
         since: float = 0.0,
+        bulk: str = "",
+        session: str = "",
     ) -> None:
         """Append one event; never fails. `since` is how long the task waits already."""
-        line = line_of(
-            round(self._clock.about(), 3), verb, ident, src, dst, by or self.by, reason, note
-        )
+        at, by = round(self._clock.about(), 3), by or self.by
+        line = line_of(at, verb, ident, src, dst, by, reason, note, bulk, session)
         if since:
             line = line[:-2] + f', "since": {round(since, 3)}}}\n'.encode("ascii")
         self._lines.append(line)
@@ -102,8 +103,8 @@ class Journal:
             self._intact = False
             self.unwritten += len(lines)
 
-    def note(self, verb: str, text: str, by: str = "") -> None:
-        self.write(verb, "", "", "", by, text)
+    def note(self, verb: str, text: str, by: str = "", *, bulk: str = "") -> None:
+        self.write(verb, "", "", "", by, text, bulk=bulk)
 
     # Reading, which workers never do
 
@@ -274,9 +275,13 @@ def line_of(
     by: str,
     reason: str,
     note: str = "",
+    bulk: str = "",
+    session: str = "",
 ) -> bytes:
     """An event as a line; formatted by hand for speed, because every claim writes two of them."""
     said = f', "note": {_quoted(note)}' if note else ""
+    said += f', "bulk": {_quoted(bulk)}' if bulk else ""
+    said += f', "session": {_quoted(session)}' if session else ""
     return (
         f'{{"at": {at}, "verb": {_quoted(verb)}, "id": {_quoted(ident)}, '
         f'"src": {_quoted(src)}, "dst": {_quoted(dst)}, '

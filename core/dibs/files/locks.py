@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from dibs.files import janitor, lives
 from dibs.files.board_files import KNOWN, RECORDS
 from dibs.files.claims import FilesClaim, attach, take
-from dibs.files.facts import facts_of, record_of
+from dibs.files.facts import facts_of, record_of, session_of
 from dibs.files.pause_look import refuse_while_paused
 from dibs.model import names, refusals
 from dibs.model.answers import LockStatus
@@ -88,8 +88,9 @@ def resume(store: BoardFiles, ident: str, terms: Terms, exact: str = "") -> File
         facts = facts_of(store, old)
         if facts is not None and janitor.patience(store, facts, now) > 0:
             raise held_by(store, facts, refusals.resume_by_name(old))
-    terms.keep(record_of(store, old.stem)[0] or Record())
-    claim = take(store, old, terms, "resume")
+    before = record_of(store, old.stem)[0]
+    terms.keep(before or Record())
+    claim = take(store, old, terms, "resume", session=session_of(before))
     if claim is None:
         raise store.changed(
             old.name, old.id, "another worker took it, or the disk's answer was lost"

@@ -148,6 +148,8 @@ def shift(
     reason: str = "",
     until: int = 0,
     since: float = 0.0,
+    bulk: str = "",
+    session: str = "",
 ) -> Task | None:
     """One complete transition: the rename, its line in the journal, its durability.
 
@@ -170,7 +172,7 @@ def shift(
     recorded = store.drop(f"{RECORDS}/{task.stem}") if task.live else True
     note = store.take_note(task) if task.live else ""
     if recorded or (moved and not found):
-        store.journal.write(verb, task.id, task.name, dst, by, reason, note, since)
+        store.journal.write(verb, task.id, task.name, dst, by, reason, note, since, bulk, session)
     store.sync(*([folder, ""] if folder else [""]), every=not ends)
     return names.read_any(dst)
 

@@ -34,7 +34,14 @@ TOO_OFTEN = "requeued too often"
 
 
 def requeue(
-    store: BoardFiles, seen: Facts, verb: str, reason: str, *, by: str = "", park: bool = False
+    store: BoardFiles,
+    seen: Facts,
+    verb: str,
+    reason: str,
+    *,
+    by: str = "",
+    park: bool = False,
+    bulk: str = "",
 ) -> Task | None:
     """Take over a shell claim that is still as it was seen, and requeue or park it.
 
@@ -62,7 +69,7 @@ def requeue(
         return None
     ended = finish(store, taken, snapshot, by=by, park=park)
     if ended is not None and not ended.is_shell_claim:
-        store.journal.write(verb, task.id, task.name, ended.name, by, reason)
+        store.journal.write(verb, task.id, task.name, ended.name, by, reason, bulk=bulk)
         return ended
     return None
 

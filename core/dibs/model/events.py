@@ -20,6 +20,9 @@ INTENT, NOT_DONE, REFUSED, ROTATED = "intent", "not-done", "refused", "rotated"
 REVOKING = ("force-release", "reap")
 """Verbs that take a claim from its holder, who may not notice."""
 
+TAKING = (*REVOKING, "park", "resume")
+"""Verbs that end a claim without its holder: their lines name its session."""
+
 NOTHING_MOVED = (INTENT, NOT_DONE, REFUSED, ROTATED)
 """Verbs of lines that record no rename."""
 
@@ -59,6 +62,10 @@ class Event(NamedTuple):
     reason: str = ""
     note: str = ""
     """What the holder of a claim that ended had said last about its work."""
+    bulk: str = ""
+    """The identity of the bulk act that it is a part of; empty for a single act."""
+    session: str = ""
+    """The session that had the claim, if the claim was taken from its holder."""
 
     @property
     def before(self) -> Task | None:

@@ -45,6 +45,8 @@ _match_live = re.compile(
     rf"([A-Za-z0-9_=-]+)(?:\.{_STAMP}{_NOT_BEFORE})?(?:\.({_CLAIM}))?"
     r"\.(available|claimed|free|held|later|asked)"
 ).fullmatch
+BULK_CHARS = 32
+_match_bulk = re.compile(rf"[A-Za-z0-9_-]{{1,{BULK_CHARS}}}").fullmatch
 match_scheme = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://").match
 """Matches the beginning of a URL."""
 _match_safe = re.compile(r"[A-Za-z0-9_-]+").fullmatch
@@ -362,6 +364,16 @@ def check_text(what: str, text: str) -> str:
     if not isinstance(text, str):
         raise BadName(f"{what} must be text, got {_kind(text)}")
     return text
+
+
+def check_bulk(bulk: str) -> str:
+    """The identity of a bulk act, if it is valid or empty; else `BadName`."""
+    if bulk and _match_bulk(check_text("the identity of a bulk act", bulk)) is None:
+        raise BadName(
+            f"the identity of a bulk act must be 1 to {BULK_CHARS} of A-Z a-z 0-9 _ -, got "
+            f"{short(bulk)}"
+        )
+    return bulk
 
 
 def check_task(task: Task) -> Task:

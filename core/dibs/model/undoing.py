@@ -26,6 +26,8 @@ _ON_IDS = (*_ACTS, "undo", "add", "forget")
 """The verbs that affect which act on an id is the last."""
 _BACK = 100
 """How many pauses and resumes are looked through for one that was shown to an operator."""
+_LONGEST = 6 * 3600.0
+"""Seconds that a bulk act takes at most: so far the log is read back for all of its lines."""
 _match_done = re.compile(r"(?:.*, )?(\d{1,9}) done(?:,|$)").match
 
 
@@ -191,18 +193,24 @@ def _last(log: Followed, idents: set[str], until: Cursor) -> dict[str, Event]:
     return found
 
 
+_Writer = tuple[str, str]
+"""Who acts, and the identity of the bulk act, which earlier versions of dibs did not write."""
+
+
 class _Step:
     """One act, or an act on many that still collects its acts; they arrive newest first."""
 
-    def __init__(self, verb: str = "", left: int = 0) -> None:
+    def __init__(self, verb: str = "", left: int = 0, since: float = 0.0) -> None:
         self.verb = verb
         self.left = left
+        self.since = since
+        """The time before which it has no acts, also if the lines of some were lost."""
         self.acts: list[Event] = []
 
 
 def _steps(events: Iterable[Event]) -> Iterator[tuple[Event, ...]]:
     undone: Counter[tuple[str, str, str]] = Counter()
-    many: dict[str, _Step] = {}
+    many: dict[_Writer, _Step] = {}
     waiting: deque[_Step] = deque()
     for event in events:
         if event.verb in ("add", "forget"):
@@ -211,8 +219,8 @@ def _steps(events: Iterable[Event]) -> Iterator[tuple[Event, ...]]:
             undone[event.id, _restored(event.dst), event.src] += 1
         elif event.verb == LEDGER:
             if (step := _ledger(event)) is not None:
-                _close(many, event.by)
-                many[event.by] = step
+                _close(many, _writer(event))
+                many[_writer(event)] = step
                 waiting.append(step)
         elif not _by_janitor(event):
             step = _step_of(event, many)
@@ -226,6 +234,8 @@ def _steps(events: Iterable[Event]) -> Iterator[tuple[Event, ...]]:
                 step.acts.append(event)
         while waiting and not waiting[0].left:
             yield from _finished(waiting.popleft())
+        if waiting and event.at < waiting[0].since:
+            waiting[0].left = 0
     for step in waiting:
         yield from _finished(step)
 
@@ -240,35 +250,43 @@ def _by_janitor(event: Event) -> bool:
     return event.verb == "reap" and not event.reason.startswith(BY_OPERATOR)
 
 
-def _ledger(event: Event) -> _Step | None:
-    """The step that a ledger line ends: the last acts of its writer, as many as were done.
+def _writer(event: Event) -> _Writer:
+    return event.by, event.bulk
 
-    The log alone decides nothing: each act is checked again before it is undone.
+
+def _ledger(event: Event) -> _Step | None:
+    """The step that a ledger line ends: as many acts of its writer as were done, with its identity.
+
+    Without one they are the last acts of its writer. The log alone decides nothing: each act is
+    checked again before it is undone.
     """
     verb, _, outcomes = event.reason.partition(";")[0].partition(": ")
     done = _match_done(outcomes)
     verb = FORMER_VERBS.get(verb, verb)
-    return _Step(verb, int(done[1])) if done is not None and int(done[1]) else None
+    if verb not in _ACTS or done is None or not int(done[1]):
+        return None
+    return _Step(verb, int(done[1]), event.at - _LONGEST)
 
 
-def _step_of(event: Event, many: dict[str, _Step]) -> _Step | None:
-    """The act on many that an act belongs to: the open one of its writer, if the verb fits."""
-    step = many.get(event.by)
+def _step_of(event: Event, many: dict[_Writer, _Step]) -> _Step | None:
+    """The act on many that an act belongs to: the open one of its identity, if the verb fits."""
+    writer = _writer(event)
+    step = many.get(writer)
     if step is None:
         return None
-    if step.verb != event.verb:
-        _close(many, event.by)
+    if step.verb != event.verb or not step.left:
+        _close(many, writer)
         return None
     step.left -= 1
     if not step.left:
-        del many[event.by]
+        del many[writer]
     return step
 
 
-def _close(many: dict[str, _Step], by: str) -> None:
+def _close(many: dict[_Writer, _Step], writer: _Writer) -> None:
     """Close a writer's bulk act: earlier events do not belong to it."""
-    if by in many:
-        many.pop(by).left = 0
+    if writer in many:
+        many.pop(writer).left = 0
 
 
 def _finished(step: _Step) -> Iterator[tuple[Event, ...]]:

@@ -43,17 +43,23 @@ def seen(session: Session, text: str, *states: str) -> Task:
     raise refusals.not_in_state(text, states, now)
 
 
-def force_release(session: Session, text: str, reason: str, by: str = "") -> Task:
+def force_release(session: Session, text: str, reason: str, by: str = "", bulk: str = "") -> Task:
     """End a claim or lock without its holder and make it available, with the same attempts."""
     if not names.check_words("a reason", reason).strip():
         raise refusals.no_reason()
     task = seen(session, text, CLAIMED, HELD)
     dst = steps.requeued_name(task, task.attempts)
-    return _moved(session, task, dst, "force-release", reason, by)
+    return _moved(session, task, dst, "force-release", reason, by, bulk=bulk)
 
 
 def reap_claim(
-    session: Session, text: str, reason: str = "", by: str = "", *, asked: bool = True
+    session: Session,
+    text: str,
+    reason: str = "",
+    by: str = "",
+    *,
+    asked: bool = True,
+    bulk: str = "",
 ) -> Task:
     """Requeue exactly this claim or lock if a janitor would: its holder is dead or stale."""
     now = session.now()
@@ -64,34 +70,41 @@ def reap_claim(
     wait = reaping.patience(session, found, now)
     if wait > 0:
         raise Refused(refusals.may_be_alive(text, wait))
-    ended = reaping.reap_one(session, found, now, by=by, why=reason, asked=asked)
+    ended = reaping.reap_one(session, found, now, by=by, why=reason, asked=asked, bulk=bulk)
     if ended is None:
         raise reading.changed(session, text, task.id, _LEFT)
     return ended
 
 
 def requeue(
-    session: Session, text: str, reason: str = "", by: str = "", *, keep_attempts: bool = False
+    session: Session,
+    text: str,
+    reason: str = "",
+    by: str = "",
+    *,
+    keep_attempts: bool = False,
+    bulk: str = "",
 ) -> Task:
     """Make a failed, done, later or asked task available now; its fence keeps growing."""
     task = seen(session, text, *REQUEUED)
     stamp = unanswered(task)._replace(not_before=0)
     if not keep_attempts:
         stamp = stamp._replace(attempts=0)
-    return _moved(session, task, names.unclaimed_name(task.id, stamp), "requeue", reason, by)
+    dst = names.unclaimed_name(task.id, stamp)
+    return _moved(session, task, dst, "requeue", reason, by, bulk=bulk)
 
 
-def park(session: Session, text: str, reason: str, by: str = "") -> Task:
+def park(session: Session, text: str, reason: str, by: str = "", bulk: str = "") -> Task:
     """Park a waiting, claimed or asked task: it fails, and no worker takes it."""
     task = seen(session, text, *WAITING, CLAIMED, ASKED)
     names.check_text("who acts", by)
     who = (by or session.host.signature).partition(" ")[0]  # without the terminal
     claim = f"{names.fold_owner(who)}-{session.nonce()}"
     dst = f"{FAILED}/{names.claim_stem(task.id, unanswered(task), claim)}"
-    return _moved(session, task, dst, "park", reason, by)
+    return _moved(session, task, dst, "park", reason, by, bulk=bulk)
 
 
-def answer(session: Session, text: str, words: str, by: str = "") -> Task:
+def answer(session: Session, text: str, words: str, by: str = "", bulk: str = "") -> Task:
     """Answer the open question of a task, which makes the task available."""
     check_question("an answer", words)
     names.check_text("who acts", by)
@@ -103,10 +116,10 @@ def answer(session: Session, text: str, words: str, by: str = "") -> Task:
     data = encode_answer(words, by or session.host.signature, session.about())
     dst = names.unclaimed_name(task.id, answered(task, number))
     kept = steps.Text(data, task.fence, number)
-    return _moved(session, task, dst, "answer", summary(words), by, text=kept)
+    return _moved(session, task, dst, "answer", summary(words), by, text=kept, bulk=bulk)
 
 
-def prioritize(session: Session, text: str, priority: int, by: str = "") -> Task:
+def prioritize(session: Session, text: str, priority: int, by: str = "", bulk: str = "") -> Task:
     """Change the place of a waiting task in the queue; a later one keeps its time."""
     names.check_priority(priority)
     task = seen(session, text, *WAITING)
@@ -114,7 +127,7 @@ def prioritize(session: Session, text: str, priority: int, by: str = "") -> Task
         return task
     dst = names.unclaimed_name(task.id, task.stamp._replace(priority=priority))
     reason = f"{task.priority} → {priority}"
-    return _moved(session, task, dst, "prioritize", reason, by, keep=True)
+    return _moved(session, task, dst, "prioritize", reason, by, keep=True, bulk=bulk)
 
 
 def undoable(
@@ -126,7 +139,11 @@ def undoable(
 
 
 def undo(
-    session: Session, what: str | Event | None = None, by: str = "", last: LastActs | None = None
+    session: Session,
+    what: str | Event | None = None,
+    by: str = "",
+    last: LastActs | None = None,
+    bulk: str = "",
 ) -> Task | None:
     """Undo the last act that the log has; refused if anything has moved since."""
     session.refuse_read_only()
@@ -139,7 +156,7 @@ def undo(
         raise UnknownId("there is nothing to undo: the log has no act, or all are undone")
     keep = event.verb == "prioritize" and task.state == AVAILABLE
     dst = undoing.restored_name(event, session.nonce())
-    return _moved(session, task, dst, "undo", f"of {event.verb}", by, keep=keep)
+    return _moved(session, task, dst, "undo", f"of {event.verb}", by, keep=keep, bulk=bulk)
 
 
 def purge(session: Session, older_than: float) -> int:
@@ -167,10 +184,12 @@ def _moved(
     *,
     keep: bool = False,
     text: steps.Text | None = None,
+    bulk: str = "",
 ) -> Task:
     """Do the act; if the name is gone, raise with what is there now."""
     names.check_words("a reason", reason)
-    if steps.move(session, task, dst, verb, by, reason, keep=keep, text=text) == steps.MOVED:
+    outcome = steps.move(session, task, dst, verb, by, reason, keep=keep, text=text, bulk=bulk)
+    if outcome == steps.MOVED:
         made = names.read_any(dst)
         assert made is not None
         return made

@@ -252,8 +252,8 @@ class PostgresWriter:
             eid = names.escape(event.id) if event.id else ""
             counts[eid] += 1
             texts = map(packed, (event.verb, event.src, event.dst, event.by, event.reason))
-            at = round(event.at * 1e6) * 1000
-            rows.append((eid, counts[eid], line, at, *texts, packed(event.note), ""))
+            at, act = round(event.at * 1e6) * 1000, f"{event.bulk}." if event.bulk else ""
+            rows.append((eid, counts[eid], line, at, *texts, packed(event.note), act))
             if len(rows) >= _BATCH:
                 self._flush({"event": rows})
         self._flush({"event": rows})

@@ -356,28 +356,36 @@ class PostgresBoard(Blocks):
 
     # The operator: each act takes the exact name that the operator saw
 
-    def force_release(self, name: str, reason: str, *, by: str = "") -> Task:
-        return acts.force_release(self._session, name, reason, by)
+    def force_release(self, name: str, reason: str, *, by: str = "", bulk: str = "") -> Task:
+        return acts.force_release(self._session, name, reason, by, bulk)
 
-    def reap_claim(self, name: str, reason: str = "", *, by: str = "", asked: bool = True) -> Task:
-        return acts.reap_claim(self._session, name, reason, by, asked=asked)
+    def reap_claim(
+        self, name: str, reason: str = "", *, by: str = "", bulk: str = "", asked: bool = True
+    ) -> Task:
+        return acts.reap_claim(self._session, name, reason, by, asked=asked, bulk=bulk)
 
     def resolve(self, text: str) -> list[Resolved]:
         return lists.resolve(text, lambda wanted: reading.find_each(self._session, wanted))
 
     def requeue(
-        self, name: str, reason: str = "", *, by: str = "", keep_attempts: bool = False
+        self,
+        name: str,
+        reason: str = "",
+        *,
+        by: str = "",
+        bulk: str = "",
+        keep_attempts: bool = False,
     ) -> Task:
-        return acts.requeue(self._session, name, reason, by, keep_attempts=keep_attempts)
+        return acts.requeue(self._session, name, reason, by, keep_attempts=keep_attempts, bulk=bulk)
 
     def requeueable(self, name: str) -> Task:
         return acts.seen(self._session, name, *acts.REQUEUED)
 
-    def park(self, name: str, reason: str, *, by: str = "") -> Task:
-        return acts.park(self._session, name, reason, by)
+    def park(self, name: str, reason: str, *, by: str = "", bulk: str = "") -> Task:
+        return acts.park(self._session, name, reason, by, bulk)
 
-    def answer(self, name: str, text: str, *, by: str = "") -> Task:
-        return acts.answer(self._session, name, text, by)
+    def answer(self, name: str, text: str, *, by: str = "", bulk: str = "") -> Task:
+        return acts.answer(self._session, name, text, by, bulk)
 
     def undo_steps(self, ident: str | None = None) -> Iterator[tuple[Event, ...]]:
         return undoing.undo_steps(self.log, ident)
@@ -399,11 +407,12 @@ class PostgresBoard(Blocks):
         *,
         by: str = "",
         last: LastActs | None = None,
+        bulk: str = "",
     ) -> Task | None:
-        return acts.undo(self._session, what, by, last)
+        return acts.undo(self._session, what, by, last, bulk)
 
-    def prioritize(self, name: str, priority: int, *, by: str = "") -> Task:
-        return acts.prioritize(self._session, name, priority, by)
+    def prioritize(self, name: str, priority: int, *, by: str = "", bulk: str = "") -> Task:
+        return acts.prioritize(self._session, name, priority, by, bulk)
 
     prioritise = prioritize
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dibs.model import events, names
 from dibs.model.errors import BadName, DibsError
-from dibs.model.events import Cursor, Event
+from dibs.model.events import TAKING, Cursor, Event
 from dibs.model.rates import TOTALS, Rates
 from dibs.model.sample import SECOND
+from dibs.model.sessions import KEY
 from dibs.postgres.texts import packed, unpacked
 
 if TYPE_CHECKING:
@@ -22,7 +23,12 @@ if TYPE_CHECKING:
 REASON_CHARS = 4096
 PAGE = 2000
 """How many events one call to the server returns at most."""
-FIELDS = "e.at, e.verb, e.eid, e.src, e.dst, e.by, e.reason, e.note"
+_CLAIMED_FOR = f"""CASE WHEN e.verb IN ({", ".join(f"'{verb}'" for verb in TAKING)}) THEN (
+  SELECT c.reason FROM dibs.event c WHERE c.eid = e.eid AND c.n < e.n AND c.dst = e.src
+  ORDER BY c.n DESC LIMIT 1) END"""
+"""The metadata of a claim that was taken from its holder, which the line of the claim has."""
+FIELDS = f"e.at, e.verb, e.eid, e.src, e.dst, e.by, e.reason, e.note, e.act, {_CLAIMED_FOR}"
+COLUMNS = 10
 _EVENTS = f"SELECT {FIELDS}, e.seq FROM dibs.event e"
 NEW = f"""
 {_EVENTS} WHERE e.line = %s AND e.xid >= pg_snapshot_xmax(%s::pg_snapshot)
@@ -70,13 +76,26 @@ GROUP BY 1, 2, 3, 4, 5 ORDER BY 1
 """
 
 
+def act_of(session: Session, bulk: str) -> str:
+    """The identity of a call, after that of the bulk act that it is a part of."""
+    return f"{bulk}.{session.nonce()}" if bulk else session.nonce()
+
+
 def event_of(row: Row) -> Event:
     """An event as its row has it."""
-    at, verb, eid, src, dst, by, reason, note = row[:8]
+    at, verb, eid, src, dst, by, reason, note, act, metadata = row[:COLUMNS]
     ident = names.unescape(eid) if eid else ""
     by, reason, note = unpacked(by), unpacked(reason), unpacked(note)
     src, dst = unpacked(src), unpacked(dst)  # a copied log may have names from a shell
-    return Event(at / SECOND, unpacked(verb), ident or eid, src, dst, by, reason, note)
+    bulk = act.partition(".")[0] if "." in act else ""
+    session = ""
+    if metadata and KEY in metadata:
+        from dibs.model.metadata import value_of  # few workers have a session
+
+        session = value_of(unpacked(metadata), KEY)
+    return Event(
+        at / SECOND, unpacked(verb), ident or eid, src, dst, by, reason, note, bulk, session
+    )
 
 
 class LogPosition(NamedTuple):
@@ -128,22 +147,26 @@ class PostgresLog:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def trace(self, verb: str, eid: str, src: str, dst: str, by: str, reason: str) -> None:
+    def trace(
+        self, verb: str, eid: str, src: str, dst: str, by: str, reason: str, bulk: str = ""
+    ) -> None:
         """Add an event that moves nothing to an id that the board knows; "" is the board.
 
         Nothing depends on it, so a server that does not answer is no error.
         """
         with suppress(DibsError):
-            self._write(verb, eid, src, dst, by, reason)
+            self._write(verb, eid, src, dst, by, reason, bulk)
 
-    def _write(self, verb: str, eid: str, src: str, dst: str, by: str, reason: str) -> None:
+    def _write(
+        self, verb: str, eid: str, src: str, dst: str, by: str, reason: str, bulk: str
+    ) -> None:
         session = self._session
         who = packed(by or session.host.signature)
-        texts = packed(verb), src, dst, who, packed(reason[:REASON_CHARS]), session.nonce()
+        texts = packed(verb), src, dst, who, packed(reason[:REASON_CHARS]), act_of(session, bulk)
         session.step("SELECT dibs.write(%s, %s, %s, %s, %s, %s, %s)", (eid, *texts), f"the {verb}")
 
-    def note(self, verb: str, text: str, by: str = "") -> None:
-        self.trace(verb, "", "", "", by, text)
+    def note(self, verb: str, text: str, by: str = "", *, bulk: str = "") -> None:
+        self.trace(verb, "", "", "", by, text, bulk)
 
     def together(self) -> nullcontext[None]:
         return nullcontext()
@@ -222,7 +245,7 @@ class PostgresLog:
             yield from map(event_of, rows)
             if len(rows) < size:
                 return
-            last, size = rows[-1][8], PAGE
+            last, size = rows[-1][COLUMNS], PAGE
 
     def rates(self, since: float, until: Cursor | None = None, *, owners: bool = False) -> Rates:
         found = Rates()

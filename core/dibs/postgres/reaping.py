@@ -85,6 +85,7 @@ def reap_one(
     by: str = "",
     why: str = "",
     asked: bool = False,
+    bulk: str = "",
 ) -> Task | None:
     """Reap exactly the claim that was judged; None if it is gone, or has beaten since.
 
@@ -92,7 +93,7 @@ def reap_one(
     """
     dst = steps.next_after_failure(session, found.task, since=found.beat)
     reason = (BY_OPERATOR if asked else "") + _cause(found, now) + (f"; {why}" if why else "")
-    moved = steps.move(session, found.task, dst, "reap", by, reason, beat=found.beat)
+    moved = steps.move(session, found.task, dst, "reap", by, reason, beat=found.beat, bulk=bulk)
     return names.read_any(dst) if moved == steps.MOVED else None
 
 

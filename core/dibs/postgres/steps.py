@@ -8,7 +8,7 @@ from dibs.model import names
 from dibs.model.delays import delay_after, spread, start_after
 from dibs.model.names import ATTEMPTS_MAX
 from dibs.model.task import CLAIMED, FAILED, FREE, HELD, Task
-from dibs.postgres.log import REASON_CHARS
+from dibs.postgres.log import REASON_CHARS, act_of
 from dibs.postgres.texts import packed
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def move(
     keep: bool = False,
     result: bytes | None = None,
     text: Text | None = None,
+    bulk: str = "",
 ) -> str:
     """Make exactly this name into `dst`: "moved", "gone", or "beaten" if it beat after `beat`.
 
@@ -45,6 +46,7 @@ def move(
     """
     names.check_text("who acts", by)
     names.check_text("a reason", reason)
+    names.check_bulk(bulk)
     made = names.read_any(dst)
     assert made is not None
     asked = text or Text(b"", 0)
@@ -54,7 +56,15 @@ def move(
             *(names.escape(task.id), task.name, dst, made.state, made.attempts, made.priority),
             *(made.question, made.answer, made.not_before, made.claim),
             *(verb, packed(by or session.host.signature), packed(reason[:REASON_CHARS])),
-            *(session.nonce(), beat, keep, result, text and text.data, asked.fence, asked.number),
+            *(
+                act_of(session, bulk),
+                beat,
+                keep,
+                result,
+                text and text.data,
+                asked.fence,
+                asked.number,
+            ),
         ),
         f"{task.name}: the {verb}",
     )

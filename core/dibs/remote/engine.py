@@ -428,43 +428,52 @@ class RemoteBoard(Blocks):
 
     # The operator: each act takes the exact name that the operator saw
 
-    def force_release(self, name: str, reason: str, *, by: str = "") -> Task:
+    def force_release(self, name: str, reason: str, *, by: str = "", bulk: str = "") -> Task:
         if not names.check_text("a reason", reason).strip():
             raise refusals.no_reason()
-        return self._act(name, "force-release", by, reason=reason_of(reason))
+        return self._act(name, "force-release", by, bulk, reason=reason_of(reason))
 
-    def reap_claim(self, name: str, reason: str = "", *, by: str = "", asked: bool = True) -> Task:
-        return self._act(name, "reap", by, reason=reason_of(reason), asked=asked)
+    def reap_claim(
+        self, name: str, reason: str = "", *, by: str = "", bulk: str = "", asked: bool = True
+    ) -> Task:
+        return self._act(name, "reap", by, bulk, reason=reason_of(reason), asked=asked)
 
     def resolve(self, text: str) -> list[Resolved]:
         return lists.resolve(text, lambda wanted: reading.find_each(self._session, wanted))
 
     def requeue(
-        self, name: str, reason: str = "", *, by: str = "", keep_attempts: bool = False
+        self,
+        name: str,
+        reason: str = "",
+        *,
+        by: str = "",
+        bulk: str = "",
+        keep_attempts: bool = False,
     ) -> Task:
         keep = True if keep_attempts else None
-        return self._act(name, "requeue", by, reason=reason_of(reason), keep_attempts=keep)
+        return self._act(name, "requeue", by, bulk, reason=reason_of(reason), keep_attempts=keep)
 
     def requeueable(self, name: str) -> Task:
         self._check_exact(name)
         return self._session.task(self._session.get(reading.named(name, "requeueable")))
 
-    def park(self, name: str, reason: str, *, by: str = "") -> Task:
-        return self._act(name, "park", by, reason=reason_of(reason))
+    def park(self, name: str, reason: str, *, by: str = "", bulk: str = "") -> Task:
+        return self._act(name, "park", by, bulk, reason=reason_of(reason))
 
-    def answer(self, name: str, text: str, *, by: str = "") -> Task:
+    def answer(self, name: str, text: str, *, by: str = "", bulk: str = "") -> Task:
         asking.check_question("an answer", text)
-        return self._act(name, "answer", by, text=text)
+        return self._act(name, "answer", by, bulk, text=text)
 
-    def prioritize(self, name: str, priority: int, *, by: str = "") -> Task:
+    def prioritize(self, name: str, priority: int, *, by: str = "", bulk: str = "") -> Task:
         names.check_priority(priority)
-        return self._act(name, "prioritize", by, priority=priority)
+        return self._act(name, "prioritize", by, bulk, priority=priority)
 
     prioritise = prioritize
 
-    def _act(self, name: str, verb: str, by: str, **fields: object) -> Task:
+    def _act(self, name: str, verb: str, by: str, bulk: str, **fields: object) -> Task:
         self._check_exact(name)
         names.check_text("who acts", by)
+        fields["bulk"] = names.check_bulk(bulk) or None
         session, by = self._session, by or self._session.host.signature
         before = () if "/" in name else names.exact(name)
         done = reading.sought(session, verb, (*before, name), by)
@@ -509,8 +518,10 @@ class RemoteBoard(Blocks):
         *,
         by: str = "",
         last: LastActs | None = None,
+        bulk: str = "",
     ) -> Task | None:
         names.check_text("who acts", by)
+        names.check_bulk(bulk)
         session = self._session
         session.refuse_read_only()
         event = undoing.undoable(self.log, self.find, self._pause_not_undoable, what, last)
@@ -521,7 +532,7 @@ class RemoteBoard(Blocks):
         if event.verb in events.ON_BOARD:
             session.change("/v1/undo", what_for, {"name": event.dst, "before": event.src}, by=by)
             return None
-        path, given = reading.named(event.dst, "undo"), {"before": event.src}
+        path, given = reading.named(event.dst, "undo"), {"before": event.src, "bulk": bulk or None}
         done = reading.sought(session, "undo", (event.dst,), by)
         return session.task(session.change(path, what_for, given, by=by, done=done))
 

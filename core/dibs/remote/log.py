@@ -24,9 +24,9 @@ class RemoteLog:
     def __init__(self, session: RemoteSession) -> None:
         self._session = session
 
-    def note(self, verb: str, text: str, by: str = "") -> None:
+    def note(self, verb: str, text: str, by: str = "", *, bulk: str = "") -> None:
         session = self._session
-        given = {"verb": verb, "text": text[:4096]}
+        given = {"verb": verb, "text": text[:4096]} | ({"bulk": bulk} if bulk else {})
         with suppress(DibsError):
             session.change("/v1/log", "the note", given, by=by or session.host.signature)
 

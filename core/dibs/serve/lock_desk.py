@@ -139,7 +139,7 @@ class LockDesk:
         terms: LeaseTerms = LeaseTerms(),  # noqa: B008 (it is immutable)
         mark: str = "",
     ) -> Answer:
-        """The lock, or who has it; the same agent gets the lease again that it has.
+        """The lock, or who has it; the same agent gets the lease again that it has, and `again`.
 
         By its `mark` a claim is found whose server died before it wrote more than its name.
         """
@@ -162,7 +162,9 @@ class LockDesk:
                 same = held.owner == owner and (agent is not None or held.metadata == metadata)
                 found = self._of_holder(held, name, same, ttl, metadata, terms)
                 if found is not None:
-                    return found
+                    mine = bool(mark) and held.task.claim.endswith(f"-{mark}")
+                    new = mine or found["status"] != "acquired"
+                    return found if new else found | {"again": True}
             except BadName as error:
                 raise self._bad_name(ident, error) from None
             else:

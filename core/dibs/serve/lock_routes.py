@@ -142,6 +142,7 @@ LOCK_ROUTES = (
             "status": "text",
             "name?": "text",
             "lease_id?": "text",
+            "again?": "flag",
             "fencing_token?": "whole",
             "holder_id?": "text",
             "expires_at": "text",

@@ -11,9 +11,11 @@ from collections.abc import Callable
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from dibs.host import nonce
 from dibs.model.errors import BadName, Changed, DibsError, Uncertain, short
 from dibs.model.events import FORMER_VERBS, LEDGER, NOTHING_MOVED, ON_BOARD
 from dibs.model.hooks import EVENTS
+from dibs.model.names import check_bulk
 from dibs.model.rates import TOTALS
 from dibs.serve.bodies import FLAG, NAMES, NUMBER, TEXT, WHOLE, Field
 from dibs.serve.call_rights import Answer, covered, exact_name, named_task, whole
@@ -39,6 +41,7 @@ _MANY = 1000
 _NAMED = "/v1/names/{name}"
 _REASON = Field(TEXT, "why, which the log keeps", 0, 4096, default="")
 _NEEDED = _REASON._replace(needed=True, least=1, default=None)
+_BULK = Field(TEXT, "the bulk act that it is a part of, as the log names it", 0, 32, default="")
 _TASK = {"status": "text", "task": "object"}
 _CODES = ("changed", "refused", "exists", "not_exact", "unknown_id", "invalid_field")
 _HOST = Field(TEXT, "only workers on this host, or a pattern", 0, 255, default="")
@@ -49,41 +52,57 @@ def _by(call: RouteCall) -> str:
     return call.who.owner(call.agent)
 
 
+def _bulk(call: RouteCall) -> str:
+    """The identity of the bulk act that this one is a part of; empty for none."""
+    return check_bulk(call.given["bulk"])
+
+
 def _did(status: str, task: Task) -> Answer:
     return {"status": status, "task": task_fields(task)}
 
 
 def _force_release(service: Service, call: RouteCall) -> Answer:
     name = call.path["name"]
-    task = service.board.force_release(name, call.given["reason"], by=_by(call))
+    task = service.board.force_release(name, call.given["reason"], by=_by(call), bulk=_bulk(call))
     return _did("released", task)
 
 
 def _requeue(service: Service, call: RouteCall) -> Answer:
     name, given = call.path["name"], call.given
-    keep = given["keep_attempts"]
-    task = service.board.requeue(name, given["reason"], by=_by(call), keep_attempts=keep)
+    task = service.board.requeue(
+        name,
+        given["reason"],
+        by=_by(call),
+        bulk=_bulk(call),
+        keep_attempts=given["keep_attempts"],
+    )
     return _did("requeued", task)
 
 
 def _park(service: Service, call: RouteCall) -> Answer:
     name = call.path["name"]
-    return _did("parked", service.board.park(name, call.given["reason"], by=_by(call)))
+    task = service.board.park(name, call.given["reason"], by=_by(call), bulk=_bulk(call))
+    return _did("parked", task)
 
 
 def _answer(service: Service, call: RouteCall) -> Answer:
     name = call.path["name"]
-    return _did("answered", service.board.answer(name, call.given["text"], by=_by(call)))
+    task = service.board.answer(name, call.given["text"], by=_by(call), bulk=_bulk(call))
+    return _did("answered", task)
 
 
 def _prioritize(service: Service, call: RouteCall) -> Answer:
     name = call.path["name"]
-    return _did("prioritized", service.board.prioritize(name, call.given["priority"], by=_by(call)))
+    priority, bulk = call.given["priority"], _bulk(call)
+    task = service.board.prioritize(name, priority, by=_by(call), bulk=bulk)
+    return _did("prioritized", task)
 
 
 def _reap_one(service: Service, call: RouteCall) -> Answer:
     name, given = call.path["name"], call.given
-    task = service.board.reap_claim(name, given["reason"], by=_by(call), asked=given["asked"])
+    task = service.board.reap_claim(
+        name, given["reason"], by=_by(call), bulk=_bulk(call), asked=given["asked"]
+    )
     return _did("reaped", task)
 
 
@@ -100,7 +119,7 @@ def _undo(service: Service, call: RouteCall) -> Answer:
     event = board.undoable(task.id)
     if event is None or (event.dst, event.src) != (name, before):
         raise Changed("nothing was done: that is not the last act on it", name, board.find(task.id))
-    undone = board.undo(event, by=_by(call))
+    undone = board.undo(event, by=_by(call), bulk=_bulk(call))
     return {"status": "undone", "task": None if undone is None else task_fields(undone)}
 
 
@@ -133,19 +152,26 @@ def _undo_step(board: Board, event: Event) -> Answer:
 # Many at once
 
 
-_ACTS: dict[str, Callable[[Board, RouteCall, str], Task]] = {
-    "requeue": lambda board, call, name: board.requeue(
+_ACTS: dict[str, Callable[[Board, RouteCall, str, str], Task]] = {
+    "requeue": lambda board, call, name, bulk: board.requeue(
         name,
         call.given["reason"],
         by=_by(call),
+        bulk=bulk,
         keep_attempts=call.given["keep_attempts"],
     ),
-    "park": lambda board, call, name: board.park(name, call.given["reason"], by=_by(call)),
-    "force-release": lambda board, call, name: board.force_release(
-        name, call.given["reason"], by=_by(call)
+    "park": lambda board, call, name, bulk: board.park(
+        name, call.given["reason"], by=_by(call), bulk=bulk
     ),
-    "reap": lambda board, call, name: board.reap_claim(name, call.given["reason"], by=_by(call)),
-    "prioritize": lambda board, call, name: board.prioritize(name, _priority(call), by=_by(call)),
+    "force-release": lambda board, call, name, bulk: board.force_release(
+        name, call.given["reason"], by=_by(call), bulk=bulk
+    ),
+    "reap": lambda board, call, name, bulk: board.reap_claim(
+        name, call.given["reason"], by=_by(call), bulk=bulk
+    ),
+    "prioritize": lambda board, call, name, bulk: board.prioritize(
+        name, _priority(call), by=_by(call), bulk=bulk
+    ),
 }
 """The acts that can be done on many names."""
 
@@ -186,19 +212,20 @@ def _act(service: Service, call: RouteCall) -> Answer:
     listed = list(dict.fromkeys(call.given["names"]))
     for name in listed:
         exact_name(call, name)
+    bulk = nonce()
     for name in listed:
-        rows.append(_outcome(service, call, name))
+        rows.append(_outcome(service, call, name, bulk))
     counts = Counter(row["status"] for row in rows)
     if counts["done"] > 1:
         others = ", ".join(f"{n} {word}" for word, n in sorted(counts.items()) if word != "done")
         text = f"{act}: {counts['done']} done{', ' if others else ''}{others}"
-        board.log.note(LEDGER, text, by=_by(call))
+        board.log.note(LEDGER, text, by=_by(call), bulk=bulk)
     return {"act": act, "ledger": rows, "counts": dict(counts)}
 
 
-def _outcome(service: Service, call: RouteCall, name: str) -> Answer:
+def _outcome(service: Service, call: RouteCall, name: str, bulk: str) -> Answer:
     try:
-        task = _ACTS[call.given["act"]](service.board, call, name)
+        task = _ACTS[call.given["act"]](service.board, call, name, bulk)
     except DibsError as error:
         gone = isinstance(error, Changed) and not error.now
         word = "uncertain" if isinstance(error, Uncertain) else "gone" if gone else "refused"
@@ -366,7 +393,7 @@ def _note(service: Service, call: RouteCall) -> Answer:
         raise Refusal("forbidden", f"only an operator may write {verb}")
     if verb in _OWN_VERBS - _OPERATORS_VERBS:
         raise BadName(f"{verb} is what dibs itself writes: use another word")
-    service.board.log.note(verb, call.given["text"], by=_by(call))
+    service.board.log.note(verb, call.given["text"], by=_by(call), bulk=_bulk(call))
     return {"status": "noted"}
 
 
@@ -377,7 +404,7 @@ OPERATOR_ROUTES = (
         "Take a claim or lock from its holder",
         _force_release,
         frees=True,
-        body={"reason": _NEEDED},
+        body={"reason": _NEEDED, "bulk": _BULK},
         answer=_TASK,
         codes=(*_CODES, "missing_field"),
     ),
@@ -390,6 +417,7 @@ OPERATOR_ROUTES = (
         body={
             "reason": _REASON,
             "keep_attempts": Field(FLAG, "count its earlier attempts", default=False),
+            "bulk": _BULK,
         },
         answer=_TASK,
         codes=_CODES,
@@ -407,7 +435,7 @@ OPERATOR_ROUTES = (
         Role.OPERATOR,
         "Park a task, so that no worker claims it",
         _park,
-        body={"reason": _REASON},
+        body={"reason": _REASON, "bulk": _BULK},
         answer=_TASK,
         codes=_CODES,
     ),
@@ -417,7 +445,7 @@ OPERATOR_ROUTES = (
         "Answer the question of an asked task",
         _answer,
         frees=True,
-        body={"text": Field(TEXT, "the answer", 1, 4096, needed=True)},
+        body={"text": Field(TEXT, "the answer", 1, 4096, needed=True), "bulk": _BULK},
         answer=_TASK,
         codes=(*_CODES, "missing_field"),
     ),
@@ -426,7 +454,7 @@ OPERATOR_ROUTES = (
         Role.OPERATOR,
         "Change the priority of a waiting task",
         _prioritize,
-        body={"priority": Field(WHOLE, "9 is first", 0, 9, needed=True)},
+        body={"priority": Field(WHOLE, "9 is first", 0, 9, needed=True), "bulk": _BULK},
         answer=_TASK,
         codes=(*_CODES, "missing_field"),
     ),
@@ -439,6 +467,7 @@ OPERATOR_ROUTES = (
         body={
             "reason": _REASON,
             "asked": Field(FLAG, "false for a janitor", default=True),
+            "bulk": _BULK,
         },
         answer=_TASK,
         codes=_CODES,
@@ -449,7 +478,10 @@ OPERATOR_ROUTES = (
         "Undo the act that renamed `before` to this name, if it is the last on its id",
         _undo,
         frees=True,
-        body={"before": Field(TEXT, "the exact name before the act", 1, 512, needed=True)},
+        body={
+            "before": Field(TEXT, "the exact name before the act", 1, 512, needed=True),
+            "bulk": _BULK,
+        },
         answer={"status": "text", "task": "object?"},
         codes=(*_CODES, "missing_field"),
     ),
@@ -697,6 +729,7 @@ OPERATOR_ROUTES = (
         body={
             "verb": Field(TEXT, "what happened, in a word", 1, 40, needed=True),
             "text": Field(TEXT, "the line", 0, 4096, needed=True),
+            "bulk": _BULK,
         },
         answer={"status": "text"},
         codes=("missing_field", "invalid_field"),

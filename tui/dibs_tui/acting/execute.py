@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from threading import Event
@@ -118,19 +119,20 @@ def execute(
 ) -> None:
     """Execute an act on each item in turn and `report` each outcome."""
     board, outcomes = open_board(), []
+    bulk = os.urandom(5).hex() if len(items) > 1 else ""
     many = act.id == "undo" and len(items) > 1
     last = board.last_acts(item.target.task.id for item in items) if many else None
     for item in items:
         if stopped.is_set():
             outcome = Outcome(item.target, "left", "not started: the bulk act was stopped")
         else:
-            order = Order(board, act, item.target, reason, by, keep_attempts, last)
+            order = Order(board, act, item.target, reason, by, keep_attempts, last, bulk)
             outcome = _unless_missing(open_board, _executed(order, item.verdict))
         outcomes.append(outcome)
         if len(outcomes) < len(items):
             report(outcome)
     if len(items) > 1:  # before the last report: an undo may follow at once
-        board.log.note(LEDGER, f"{act.verb}: {_summary(outcomes)}", by)
+        board.log.note(LEDGER, f"{act.verb}: {_summary(outcomes)}", by, bulk=bulk)
     if outcomes:
         report(outcomes[-1])
 
@@ -154,33 +156,39 @@ class Order(NamedTuple):
     keep_attempts: bool
     last: LastActs | None
     """The last acts on the tasks, read once for an undo of many."""
+    bulk: str
+    """The identity of the act on many; empty for one on one task."""
 
 
 def _force_release(order: Order) -> Task:
-    return order.board.force_release(order.target.name, order.reason, by=order.by)
+    return order.board.force_release(order.target.name, order.reason, by=order.by, bulk=order.bulk)
 
 
 def _reap(order: Order) -> Task:
-    return order.board.reap_claim(order.target.name, order.reason, by=order.by)
+    return order.board.reap_claim(order.target.name, order.reason, by=order.by, bulk=order.bulk)
 
 
 def _requeue(order: Order) -> Task:
     return order.board.requeue(
-        order.target.name, order.reason, by=order.by, keep_attempts=order.keep_attempts
+        order.target.name,
+        order.reason,
+        by=order.by,
+        bulk=order.bulk,
+        keep_attempts=order.keep_attempts,
     )
 
 
 def _park(order: Order) -> Task:
-    return order.board.park(order.target.name, order.reason, by=order.by)
+    return order.board.park(order.target.name, order.reason, by=order.by, bulk=order.bulk)
 
 
 def _prioritize(order: Order) -> Task:
     priority = priority_after(order.act, order.target.task)
-    return order.board.prioritize(order.target.name, priority, by=order.by)
+    return order.board.prioritize(order.target.name, priority, by=order.by, bulk=order.bulk)
 
 
 def _undo(order: Order) -> Task:
-    task = order.board.undo(order.target.undoes, by=order.by, last=order.last)
+    task = order.board.undo(order.target.undoes, by=order.by, last=order.last, bulk=order.bulk)
     assert task is not None  # only acts on tasks are targets
     return task
 
