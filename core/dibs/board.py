@@ -1014,8 +1014,10 @@ def _database_engine() -> Engine:
     try:
         from dibs.postgres.engine import PostgresEngine
     except ModuleNotFoundError:  # dibs is one file
+        from dibs.installed import install_command
+
         raise NotInstalled(
-            "dibs as one file cannot use boards in PostgreSQL: `pip install 'dibs[postgres]'`"
+            f"dibs as one file cannot use boards in PostgreSQL: {install_command('postgres')}"
         ) from None
     return PostgresEngine()
 

@@ -1,6 +1,8 @@
-"""dibs in one file. In `dibs.pyz` this is `dibs/__init__.py`, and becomes the package itself."""
+"""dibs in one file. In `dibs.pyz` this is `dibs/__init__.py`, and becomes the package itself.
 
-from __future__ import annotations
+Python 3.6 must be able to compile it, so that an old one gets a line and no traceback. It has no
+future import, which 3.6 does not know.
+"""
 
 import os
 import sys

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import dibs
 from dibs.cli import mine
 from tests.contract.place import Place
 
@@ -72,6 +73,7 @@ def test_the_line_of_a_claim_that_was_taken_names_its_session(
 ) -> None:
     """So a loss is found in the newest events, however old the claim is."""
     board, about = place.board, "model x session=s-1"
+    claim: dibs.Claim | None
     board.add("a")
     if end == "lock":
         claim = board.acquire("door", metadata=about)

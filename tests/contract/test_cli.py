@@ -64,6 +64,9 @@ def test_a_done_task_has_no_reason_even_if_it_failed_before(command: Command) ->
     for ident in "ab":
         command("fail", command("claim", ident), "--reason", "disk full", "--retry-in", "0")
     assert len(command("ls", "reason~disk").splitlines()) == 2
+    command("add", "never-failed")
+    assert [line.split()[1] for line in command("ls", "reason~").splitlines()] == ["a", "b"]
+    assert [line.split()[1] for line in command("ls", "!reason~").splitlines()] == ["never-failed"]
     done = command("done", command("claim", "a"))
     rows = [line.split()[1] for line in command("ls", "reason~disk").splitlines()]
     assert rows == ["b"]

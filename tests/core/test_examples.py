@@ -167,7 +167,7 @@ def test_the_examples_of_the_python_page_run_unchanged(
     monkeypatch.chdir(board_dir)
     settle(board_dir / "tasks")
     blocks = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     names: dict[str, Any] = {"__name__": "example"}
     for block in blocks:
         exec(compile(block, "docs/python.md", "exec"), names)
@@ -178,7 +178,9 @@ def test_the_examples_of_the_python_page_run_unchanged(
     }
     assert states.pop("report-2") == "asked"
     assert {state for name, state in states.items() if name.startswith("report")} == {"done"}
-    assert "tasks done" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "tasks done" in said
+    assert "square-3 done b'9'\nsquare-4 done b'16'\n" in said
 
 
 def test_the_python_page_has_the_tree_of_errors() -> None:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -166,6 +167,21 @@ def from_add_to_done(one_file: Path, board_dir: Path, python: str) -> None:
     assert dibs("--version") == f"dibs {VERSION}\n"
 
 
+def test_what_an_old_python_reads_before_it_is_refused_compiles_there(one_file: Path) -> None:
+    with zipfile.ZipFile(one_file) as archive:
+        for name in ("__main__.py", "dibs/__init__.py"):
+            tree = ast.parse(archive.read(name), feature_version=(3, 6))
+            found = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+            assert [node.module for node in found if node.module == "__future__"] == []
+    code = (
+        "import sys, runpy; sys.version_info = (3, 6, 8, 'final', 0); sys.version = '3.6.8 (old)'\n"
+        f"sys.argv = ['dibs.pyz', 'ls']; runpy.run_path({str(one_file)!r}, run_name='__main__')"
+    )
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "dibs: Python 3.11 or newer is needed, this is 3.6.8\n"
+
+
 def test_an_older_python_gets_one_line(one_file: Path) -> None:
     older = [
         str(path)
@@ -278,7 +294,8 @@ def test_what_only_the_dashboard_can_do_names_what_to_install(
     (scratch / "b").mkdir()
     done = run(one_file, *words, cwd=scratch)
     assert (done.returncode, done.stdout) == (2, "")
-    line = "dibs: the dashboard is not a part of this command: run `pip install dibs`\n"
+    line = "dibs: the dashboard is not a part of this command: run "
+    line += "`uv tool install .` in a checkout of dibs\n"
     assert done.stderr == line
 
 
@@ -290,19 +307,19 @@ def test_a_board_is_listed_instead_with_a_line_that_says_so(
         done = run(one_file, *words)
         assert done.returncode == 0
         assert "hello" in done.stdout
-        assert done.stderr.splitlines()[0].endswith("the dashboard needs `pip install dibs`")
+        assert done.stderr.splitlines()[0].endswith("` in a checkout of dibs")
 
 
 def test_a_board_in_a_database_names_what_to_install(one_file: Path) -> None:
     done = run(one_file, "-d", "postgresql://ann@host/tasks", "ls")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "pip install 'dibs[postgres]'" in done.stderr
+    assert "`uv tool install '.[postgres]'` in a checkout of dibs" in done.stderr
 
 
 def test_mcp_names_what_to_install(one_file: Path, board_dir: Path) -> None:
     done = run(one_file, "-d", board_dir, "mcp")
     assert done.returncode == 2
-    assert "pip install 'dibs[mcp]'" in done.stderr
+    assert "`uv tool install '.[mcp]'` in a checkout of dibs" in done.stderr
 
 
 def test_serve_and_deliveries_name_what_to_install_and_token_works(
@@ -312,6 +329,6 @@ def test_serve_and_deliveries_name_what_to_install_and_token_works(
         done = run(one_file, "-d", board_dir, word)
         assert done.returncode == 2
         assert "not in this file" in done.stderr
-        assert "pip install 'dibs[serve]'" in done.stderr
+        assert "`uv tool install '.[serve]'` in a checkout of dibs" in done.stderr
     made = run(one_file, "-d", board_dir, "token", "add", "ci", "--role", "worker")
     assert made.stdout.startswith("dibs_")

@@ -249,6 +249,9 @@ def test_a_shell_refuses_a_note_that_is_too_long(fleet: Fleet) -> None:
         ('run_timeout = "2h"', "run_timeout", 7200),
         ("run_idle = 1.5", "run_idle", 1.5),
         ('keep_logs = "1d"', "keep_logs", 86_400),
+        ('ttl = "60s"', "ttl", 60),
+        ('ttl = "1d"', "ttl", 86_400),
+        ('plain_ttl = "10m"', "plain_ttl", 600),
     ],
 )
 def test_settings_take_times_and_sizes(line: str, field: str, value: float) -> None:
@@ -259,7 +262,8 @@ def test_settings_take_times_and_sizes(line: str, field: str, value: float) -> N
 
 @pytest.mark.parametrize(
     "line", ["run_log = 1", "run_log = true", 'run_log = "much"', "run_idle = -1", "keep_logs = []",
-             'run_timeout = "soon"', "run_timeout = inf", "run_timeout = nan"]
+             'run_timeout = "soon"', "run_timeout = inf", "run_timeout = nan",
+             'ttl = "0.5s"', 'ttl = "25h"', 'ttl = "soon"', "ttl = [60]"]
 )  # fmt: skip
 def test_a_setting_that_is_neither_is_refused_with_its_line(line: str) -> None:
     with pytest.raises(dibs.BadSettings, match="line 2"):

@@ -102,7 +102,7 @@ def test_hooks_of_an_earlier_version_are_replaced() -> None:
 
 
 BAD = {
-    "empty": "",
+    "white space": " \n",
     "torn": '{"hooks": {',
     "comments": '{"a": 1} // why',
     "a list": "[]",
@@ -124,27 +124,27 @@ def test_other_files_are_refused(text: str) -> None:
 
 @given(st.text(alphabet="a\n\r <!-", max_size=30))
 def test_the_section_is_added_once_and_removed_byte_for_byte(text: str) -> None:
-    after = agents_section.added(text)
-    assert agents_section.added(after) == after
-    assert agents_section.removed(after) == text
+    after = agents_section.SECTION.added(text)
+    assert agents_section.SECTION.added(after) == after
+    assert agents_section.SECTION.removed(after) == text
     assert after.startswith(text)
     more = after + "and more\n"
-    assert agents_section.removed(more) == text + "and more\n"
-    assert agents_section.added(more) == more
+    assert agents_section.SECTION.removed(more) == text + "and more\n"
+    assert agents_section.SECTION.added(more) == more
     windows = after.replace("\r", "").replace("\n", "\r\n")
-    assert agents_section.removed(windows) == text.replace("\r", "").replace("\n", "\r\n")
+    assert agents_section.SECTION.removed(windows) == text.replace("\r", "").replace("\n", "\r\n")
 
 
 def test_a_section_of_an_earlier_version_is_replaced_where_it_is() -> None:
     old = f"# Mine\n\n{agents_section.BEGIN}\nold\n{agents_section.END}\nmore\n"
-    new = agents_section.added(old)
+    new = agents_section.SECTION.added(old)
     assert new.startswith("# Mine\n\n<!--")
     assert new.endswith("-->\nmore\n")
     assert "\nold\n" not in new
     with pytest.raises(BadName):
-        agents_section.added(old + old)
+        agents_section.SECTION.added(old + old)
     with pytest.raises(BadName):
-        agents_section.removed(agents_section.BEGIN)
+        agents_section.SECTION.removed(agents_section.BEGIN)
 
 
 @pytest.mark.parametrize(
@@ -303,6 +303,29 @@ def test_settings_below_a_link_are_left_alone(project: Path) -> None:
     (project / ".claude").symlink_to(project / "elsewhere")
     assert "symbolic link" in setup(project, "setup", "claude", "--yes", code=2).stderr
     assert list((project / "elsewhere").iterdir()) == []
+
+
+@pytest.mark.parametrize("text", [b"", b"{}", b"{\n}\n", b"{ }\n", b"{\n\n}", b'{"hooks": {}}'])
+def test_settings_with_nothing_in_them_are_brought_back_exactly(project: Path, text: bytes) -> None:
+    file = project / ".claude/settings.json"
+    file.parent.mkdir()
+    file.write_bytes(text)
+    setup(project, "setup", "claude", "--yes")
+    assert set(client_hooks.EVENTS) == json.loads(file.read_bytes())["hooks"].keys()
+    setup(project, "setup", "claude", "--yes")
+    setup(project, "setup", "claude", "--remove", "--yes")
+    assert file.read_bytes() == text
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_only_a_folder_that_setup_made_is_removed(project: Path, there: bool) -> None:
+    folder = project / ".claude"
+    if there:
+        folder.mkdir()
+    setup(project, "setup", "claude", "--yes")
+    setup(project, "setup", "claude", "--remove", "--yes")
+    assert folder.exists() == there
+    assert not (folder / "settings.json").exists()
 
 
 def test_invalid_json_is_refused_with_its_line(project: Path) -> None:

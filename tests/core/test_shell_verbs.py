@@ -302,6 +302,22 @@ def test_an_expired_claim_can_be_taken_like_an_available_task(fleet: Fleet) -> N
     assert fleet.sh("next_task").startswith("b.f2a1.me-")
 
 
+@pytest.mark.parametrize(
+    ("ttl", "seconds"), [('"60s"', 60), ('"5m"', 300), ('"1500ms"', 1.5), ("45", 45), ('"0.5s"', 0)]
+)
+def test_the_lease_of_the_settings_is_a_number_or_a_time(
+    fleet: Fleet, ttl: str, seconds: float
+) -> None:
+    fleet.add("a")
+    (fleet.path / ".dibs/board.toml").write_text(f"format = 2\nttl = {ttl}\nplain_ttl = {ttl}\n")
+    if not seconds:
+        fleet.sh("next_task", code=1)
+        return
+    fleet.sh("next_task")
+    (holder,) = fleet.board().snapshot().holders.values()
+    assert holder.ttl == seconds
+
+
 def test_an_owner_can_resume_its_expired_claim_without_its_name(fleet: Fleet) -> None:
     fleet.add("a")
     fleet.sh("next_task", DIBS_TTL="1")

@@ -133,7 +133,7 @@ def test_a_missing_extra_is_named(site: Site, tmp_path: Path) -> None:
         done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=PATIENCE)
         assert done.returncode == 2, (argv, done)
         assert len(done.stderr.splitlines()) == 1, (argv, done)
-        assert "pip install 'dibs[postgres]'" in done.stderr
+        assert "[postgres]'`, or your system's package of libpq" in done.stderr
 
 
 def test_a_wrong_password_is_refused_and_never_shown(secret_board: Site) -> None:

@@ -122,7 +122,7 @@ sys.exit(main())
         timeout=PATIENCE,
     )
     assert done.returncode == 2, done
-    assert "pip install 'dibs[postgres]'" in done.stderr
+    assert "[postgres]'`, or your system's package of libpq" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 

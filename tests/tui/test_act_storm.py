@@ -71,9 +71,9 @@ def _believes_every_rename(patch: pytest.MonkeyPatch) -> None:
 def _never_writes(verb: str) -> Callable[[pytest.MonkeyPatch], None]:
     write = Journal.write
 
-    def forgetful(journal: Journal, what: str, *about: Any) -> None:
+    def forgetful(journal: Journal, what: str, *about: Any, **named: Any) -> None:
         if what != verb:
-            write(journal, what, *about)
+            write(journal, what, *about, **named)
 
     return lambda patch: patch.setattr(Journal, "write", forgetful)
 

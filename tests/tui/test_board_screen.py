@@ -105,7 +105,7 @@ def test_each_reason_for_an_empty_screen_has_its_own_card(path: Path, tmp_path: 
 
     async def newer(app: DibsApp, pilot: Pilot[None]) -> None:
         await until(pilot, lambda: "NEWER" in text_of(app))
-        assert "pip install --upgrade dibs" in text_of(app)
+        assert "Install a newer version" in text_of(app)
 
     async def older(app: DibsApp, pilot: Pilot[None]) -> None:
         await until(pilot, lambda: "OLDER" in text_of(app))

@@ -66,7 +66,7 @@ def test_a_board_of_a_newer_format_says_what_to_do(path: Path, tmp_path: Path) -
     before = settings.read_text()
     settings.write_text(re.sub(r"format *= *2", "format = 99", before))
     with terminal(tmp_path, path) as shown:
-        shown.shows("NEWER", str(path), "pip install --upgrade dibs")
+        shown.shows("NEWER", str(path), "Install a newer version")
         settings.write_text(before)
         shown.shows("task-2", "● live")
 
@@ -79,7 +79,7 @@ def test_a_format_that_becomes_newer_locks_the_board_until_it_can_be_read(
     with terminal(tmp_path, path) as shown:
         shown.shows("task-2", "● live")
         settings.write_text("format = 99\n")
-        shown.shows("NEWER", str(path), "pip install --upgrade dibs")
+        shown.shows("NEWER", str(path), "Install a newer version")
         shown.lacks("task-2")
         shown.send("X")
         shown.shows("locked while the board cannot be read")

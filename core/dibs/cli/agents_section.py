@@ -25,5 +25,4 @@ available.
 
 `dibs help agents` prints the full page.
 """
-_SECTION = MarkedSection(BEGIN, TEXT, END)
-added, removed = _SECTION.added, _SECTION.removed
+SECTION = MarkedSection(BEGIN, TEXT, END)

@@ -21,8 +21,9 @@ EVENTS = {
 _SECONDS = 10
 """After this time the client goes on without the hook, so a disk that hangs does not stop it."""
 _is_ours = re.compile(r"(?:\S*/)?dibs hook [a-z-]+(?: \|\| true)?").fullmatch
-_CREATED = "{{{}\n}}\n"
-"""The text of a file that setup creates."""
+FILE, FOLDER, EMPTY = 1, 2, 3
+"""What setup found: no file, not even its folder, or a file without a byte. The order of the events
+in a file that setup filled says which, so that `removed` brings exactly that back."""
 
 
 def entry(event: str) -> dict[str, Any]:
@@ -32,17 +33,17 @@ def entry(event: str) -> dict[str, Any]:
     return {**({"matcher": tools} if tools else {}), "hooks": [command]}
 
 
-def added(text: str | None) -> str:
+def added(text: str | None, *, folder: bool = True) -> str:
     """The settings with the hooks; None stands for a file that does not exist."""
-    if text is None:
-        return _CREATED.format(_HOOKS)
+    if not text:
+        return _filled(EMPTY if text is not None else FILE if folder else FOLDER)
     _check(text)
     if all(_present(text, event) for event in EVENTS):
         return text
     text = removed(text) or "{}"
     found = _member(text, begin(text), "hooks")
     if found is None:
-        return insert(text, begin(text), _HOOKS)
+        return insert(text, begin(text), _hooks(0))
     for event in reversed(EVENTS):
         at = _start(text)
         list_of = _member(text, at, event)
@@ -55,14 +56,16 @@ def added(text: str | None) -> str:
 
 def removed(text: str) -> str | None:
     """The settings without the hooks; None if setup created the file, which then can be removed."""
-    if text == _CREATED.format(_HOOKS):
+    if not text or text == _filled(EMPTY):
+        return ""
+    if text in (_filled(FILE), _filled(FOLDER)):
         return None
     _check(text)
     top = begin(text)
     found = _member(text, top, "hooks")
     if found is None:
         return text
-    if text[found.slot : found.end] == _HOOKS:
+    if text[found.slot : found.end] in map(_hooks, range(EMPTY + 1)):
         return cut(text, top, lambda member: member == found)
     rewritten = False
     for event in EVENTS:
@@ -70,6 +73,16 @@ def removed(text: str) -> str | None:
         text = _without(text, event)
         rewritten = rewritten or (before != text and _ENTRIES[event] not in before)
     return _without_empty(text) if rewritten else text
+
+
+def made_folder(text: str) -> bool:
+    """Whether setup made the folder of that file, which it filled."""
+    return text == _filled(FOLDER)
+
+
+def _filled(found: int) -> str:
+    """The text of a file that setup creates, or fills."""
+    return f"{{{_hooks(found)}\n}}\n"
 
 
 def _without(text: str, event: str) -> str:
@@ -144,4 +157,9 @@ def _event(event: str) -> str:
 
 
 _ENTRIES = {event: f"\n      {json.dumps(entry(event))}" for event in EVENTS}
-_HOOKS = f'\n  "hooks": {{{",".join(_event(event) for event in EVENTS)}\n  }}'
+
+
+def _hooks(found: int) -> str:
+    """The member with all hooks, in an order that says what setup found."""
+    order = [*EVENTS][found:] + [*EVENTS][:found]
+    return f'\n  "hooks": {{{",".join(map(_event, order))}\n  }}'

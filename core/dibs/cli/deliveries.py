@@ -17,6 +17,8 @@ def deliveries(voice: Voice, args: argparse.Namespace) -> int:
     try:
         from dibs.serve.delivery_verb import run
     except ModuleNotFoundError:  # in dibs.pyz, which has no server
-        why = "`dibs deliveries` is not in this file: run `pip install 'dibs[serve]'`"
+        from dibs.installed import install_command
+
+        why = f"`dibs deliveries` is not in this file: run {install_command('serve')}"
         raise NotInstalled(why) from None
     return run(voice, board_of(args), args.act, args.id, args.hooks, every=args.all)

@@ -1004,12 +1004,14 @@ def _verb(rest: list[str]) -> tuple[str, list[str]]:
         raise unknown(word, f"{word!r} is neither a verb nor a directory", "command", COMMANDS)
     if rest[0] == "demo" or {word.partition("=")[0] for word in rest}.intersection(_DASHBOARD):
         from dibs.cli.say import complain
+        from dibs.installed import install_command
 
-        complain("the dashboard is not a part of this command: run `pip install dibs`")
+        complain(f"the dashboard is not a part of this command: run {install_command()}")
         raise SystemExit(2)
     rest = rest[listed:]
     if listed or directory:
         from dibs.cli.say import complain
+        from dibs.installed import install_command
 
-        complain("this is a list: the dashboard needs `pip install dibs`")
+        complain(f"this is a list: for the dashboard run {install_command()}")
     return "ls", [*(["--board", directory[0]] if directory else []), *rest[len(directory) :]]

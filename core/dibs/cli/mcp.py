@@ -42,12 +42,14 @@ def serve(voice: Voice, args: argparse.Namespace) -> int:
 
 def _why(error: ImportError) -> Exception:
     """What to install; the error itself if it is no matter of the SDK."""
-    name = error.name or ""
+    from dibs.installed import install_command
+
+    name, how = error.name or "", f"run {install_command('mcp')}"
     if name.startswith("dibs.mcp"):
-        return NotInstalled("`dibs mcp` is not in this file: run `pip install 'dibs[mcp]'`")
+        return NotInstalled(f"`dibs mcp` is not in this file: {how}")
     if name.partition(".")[0] not in _SDK:
         return error
     from importlib.util import find_spec
 
     what = "is not installed" if find_spec("mcp") is None else "is too old, or incomplete"
-    return NotInstalled(f"`dibs mcp` needs mcp, which {what}: run `pip install 'dibs[mcp]'`")
+    return NotInstalled(f"`dibs mcp` needs mcp, which {what}: {how}")

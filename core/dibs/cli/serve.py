@@ -120,14 +120,14 @@ def _no_password() -> str:
 
 def _why(error: ImportError) -> Exception:
     """What to install; the error itself if it is no matter of aiohttp."""
-    name = error.name or ""
+    from dibs.installed import install_command
+
+    name, how = error.name or "", f"run {install_command('serve')}"
     if name.startswith("dibs.serve"):
-        return NotInstalled("the server is not in this file: run `pip install 'dibs[serve]'`")
+        return NotInstalled(f"the server is not in this file: {how}")
     if name.partition(".")[0] not in _SDK:
         return error
     from importlib.util import find_spec
 
     what = "is not installed" if find_spec("aiohttp") is None else "is too old, or incomplete"
-    return NotInstalled(
-        f"`dibs serve` needs aiohttp, which {what}: run `pip install 'dibs[serve]'`"
-    )
+    return NotInstalled(f"`dibs serve` needs aiohttp, which {what}: {how}")

@@ -16,6 +16,7 @@ from dibs.cli import agents_section, client_hooks, shell_sections
 from dibs.model.errors import BadName, Refused, StorageError
 
 if TYPE_CHECKING:
+    from dibs.cli.marked_section import MarkedSection
     from dibs.cli.say import Voice
 
 FILE_BYTES = 4 << 20
@@ -27,10 +28,12 @@ class _Edit(NamedTuple):
 
     file: Callable[[], str]
     """Its path if none is given."""
-    added: Callable[[str | None], str]
-    """The text with what dibs needs; None stands for no file."""
+    added: Callable[[str | None, bool], str]
+    """The text with what dibs needs; None stands for no file, and False for no folder of it."""
     removed: Callable[[str], str | None]
     """The text without it; None if the file was made by setup and can go."""
+    made_folder: Callable[[str], bool] = lambda text: False
+    """Whether setup made the folder of a file with that text."""
 
 
 def setup(voice: Voice, args: argparse.Namespace) -> int:
@@ -54,6 +57,9 @@ def setup(voice: Voice, args: argparse.Namespace) -> int:
     if _read(path) != before:
         raise Refused(f"{path}: it has changed meanwhile, so nothing was written: run it again")
     _write(path, after)
+    if after is None and before is not None and target.made_folder(before):
+        with suppress(OSError):  # others use it
+            os.rmdir(os.path.dirname(path))
     text = "done"
     if args.what != "agents-md" and not args.remove and shutil.which("dibs") is None:
         what = "the hooks do" if args.what == "claude" else "completion does"
@@ -66,7 +72,7 @@ def _edited(target: _Edit, before: str | None, path: str, *, remove: bool) -> st
     try:
         if remove:
             return None if before is None else target.removed(before)
-        after = target.added(before)
+        after = target.added(before, os.path.isdir(os.path.dirname(path) or os.curdir))
         clean = None if before is None else target.removed(before)
         if target.removed(after) != clean:
             raise BadName("setup could not be undone exactly in this file: edit it by hand")
@@ -94,18 +100,21 @@ def _top() -> str:
     return folder
 
 
+def _section(file: Callable[[], str], section: MarkedSection) -> _Edit:
+    return _Edit(file, lambda text, folder: section.added(text), section.removed)
+
+
 _TARGETS = {
     "claude": _Edit(
         lambda: os.path.join(_top(), ".claude/settings.json"),
-        client_hooks.added,
+        lambda text, folder: client_hooks.added(text, folder=folder),
         client_hooks.removed,
+        client_hooks.made_folder,
     ),
-    "agents-md": _Edit(
-        lambda: os.path.join(_top(), "AGENTS.md"), agents_section.added, agents_section.removed
-    ),
-    "bash": _Edit(shell_sections.bash_file, shell_sections.BASH.added, shell_sections.BASH.removed),
-    "zsh": _Edit(shell_sections.zsh_file, shell_sections.ZSH.added, shell_sections.ZSH.removed),
-    "fish": _Edit(shell_sections.fish_file, shell_sections.FISH.added, shell_sections.FISH.removed),
+    "agents-md": _section(lambda: os.path.join(_top(), "AGENTS.md"), agents_section.SECTION),
+    "bash": _section(shell_sections.bash_file, shell_sections.BASH),
+    "zsh": _section(shell_sections.zsh_file, shell_sections.ZSH),
+    "fish": _section(shell_sections.fish_file, shell_sections.FISH),
 }
 
 
@@ -168,9 +177,6 @@ def _write(path: str, text: str | None) -> None:
     try:
         if text is None:
             os.remove(path)
-            if os.path.basename(folder) == ".claude":
-                with suppress(OSError):  # others use it
-                    os.rmdir(folder)
             return
         os.makedirs(folder, exist_ok=True)
         _replace(path, text.encode())

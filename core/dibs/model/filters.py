@@ -168,7 +168,7 @@ def _text(term: str, field: str, operator: str, value: str) -> Test:
         return lambda entry: read(entry).startswith(value)
     if operator in ("~", "!~"):
         part = value.casefold()
-        return lambda entry: part in read(entry).casefold()
+        return lambda entry: bool(text := read(entry)) and part in text.casefold()
     why = f"{field} is text: compare it with =, !=, ^=, ~ or !~"
     raise BadName(f"{why}, instead of {_short(term)}")
 

@@ -144,12 +144,12 @@ def check_wait(wait: float) -> float:
 
 def _checked(data: bytes, key: str, value: Any, file: str) -> Any:
     match key, value:
-        case (("ttl" | "plain_ttl"), (int() | float())) if not isinstance(value, bool):
-            if TTL_MIN <= value <= TTL_MAX:
-                return value
-            wanted = f"{TTL_MIN} to {TTL_MAX} seconds"
         case (("ttl" | "plain_ttl"), _):
-            wanted = f"{TTL_MIN} to {TTL_MAX} seconds"
+            found = _span(value) if isinstance(value, str) else value
+            number = isinstance(found, (int, float)) and not isinstance(found, bool)
+            if number and TTL_MIN <= found <= TTL_MAX:
+                return found
+            wanted = f'{TTL_MIN} to {TTL_MAX} seconds, or a time such as "5m"'
         case "max_attempts", _:
             if type(value) is int and 1 <= value <= 999_999_999:
                 return value

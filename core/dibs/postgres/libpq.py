@@ -20,7 +20,6 @@ from typing import Any
 from dibs.model.errors import BadName, NotInstalled, short
 
 Row = tuple[Any, ...]
-_INSTALL = "pip install 'dibs[postgres]'"
 _NAMES = ("libpq.so.5", "libpq.5.dylib", "libpq.dylib")
 _BYTEA, _BOOL = 17, 16
 _NUMBERS = {20: int, 21: int, 23: int, 26: int, 700: float, 701: float, 1700: float}
@@ -57,8 +56,11 @@ def _library() -> Any:
             continue
         _declare(found)
         return found
+    from dibs.installed import install_command
+
     raise NotInstalled(
-        f"a board in PostgreSQL needs a library that is not installed, libpq: `{_INSTALL}`"
+        "a board in PostgreSQL needs a library that is not installed, libpq: "
+        f"{install_command('postgres')}, or your system's package of libpq"
     )
 
 

@@ -198,9 +198,8 @@ class Browser:
         if login is None:
             return self._login_page(request_id)
         if not self._files:
-            return self._login_page(
-                request_id, 501, "The server lacks textual-serve: pip install 'dibs[serve]'."
-            )
+            why = "The server lacks textual-serve: install dibs there with the extra serve."
+            return self._login_page(request_id, 501, why)
         who = login.who
         board = self._service.location.label
         page = _page("board.html", board=board, name=who.name, role=who.role.word)

@@ -356,8 +356,8 @@ dibs_settings() {
     [ $# = 3 ] || key=
     case $key in
       format) [ "$value" = 1 ] || [ "$value" = 2 ] ;;
-      ttl) dibs_ttl "$value" && ttl=$r ;;
-      plain_ttl) dibs_ttl "$value" ;;
+      ttl) dibs_lease "$value" && ttl=$r ;;
+      plain_ttl) dibs_lease "$value" ;;
       max_attempts) dibs_number "$value" 9 && [ "$value" -gt 0 ] && max_attempts=$value ;;
       durability) case $value in '"off"' | '"normal"' | '"strict"') durability=${value#?} durability=${durability%?} ;; *) false ;; esac ;;
       retry) dibs_delays "$value" ;;
@@ -372,6 +372,11 @@ dibs_settings() {
 # Numbers and clocks, in hundredths of a second.
 
 dibs_number() { case $1 in '' | *[!0-9]* | 0?*) return 1 ;; esac; [ ${#1} -le "$2" ]; }
+
+dibs_lease() { # a ttl as a number, or as a time in quotes
+  case $1 in '"'*'"') ;; *) dibs_ttl "$1" && return || return 1 ;; esac
+  i=${1#?} && dibs_delay "${i%?}" && [ "$r" -ge 100 ]
+}
 
 dibs_ttl() {
   case $1 in '' | *[!0-9.]* | *.*.* | .* | *.) return 1 ;; esac

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import platform
-import shlex
 import sys
 import termios
 import threading
@@ -15,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
 from dibs import DibsError, NotInstalled
+from dibs.installed import install_command
 from dibs_tui.settings.config import folder
 from dibs_tui.text.safe import clean
 
@@ -50,21 +50,10 @@ def not_installed(error: ModuleNotFoundError) -> NotInstalled | None:
     module = (error.name or "").partition(".")[0]
     if module in ("", "dibs", "dibs_tui"):
         return None
-    line = shlex.join(["pip", "install", *_requirements()])
     return NotInstalled(
-        f"the dashboard needs {module}, which is not installed: run `{line}`; "
+        f"the dashboard needs {module}, which is not installed: run {install_command()}; "
         "all verbs and `dibs --once` work without it"
     )
-
-
-def _requirements() -> list[str]:
-    """The requirements of the dashboard from the package's metadata."""
-    from importlib.metadata import PackageNotFoundError, requires
-
-    found: list[str] = []
-    with suppress(PackageNotFoundError):
-        found = [line for line in requires("dibs") or () if ";" not in line]
-    return found or ["humanize", "textual", "watchfiles"]
 
 
 def hung_up(error: BaseException) -> bool:

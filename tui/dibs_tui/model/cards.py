@@ -21,7 +21,7 @@ _NEXT = {
     Trouble.NOT_MOUNTED: "The board appears as soon as it is mounted.",
     Trouble.DENIED: "The board appears as soon as it can be read.",
     Trouble.NOT_A_BOARD: "Name another board:  dibs BOARD",
-    Trouble.NEWER_FORMAT: "Update dibs:  pip install --upgrade dibs",
+    Trouble.NEWER_FORMAT: "Install a newer version of dibs on this machine.",
     Trouble.OLDER_FORMAT: "Stop the workers, then:  dibs -d {place} upgrade",
     Trouble.BAD_SETTINGS: "Fix the settings, or remove the file to use the defaults.",
     Trouble.FAILED: "The storage has a fault. See the line above.",
