@@ -145,9 +145,8 @@ def check_wait(wait: float) -> float:
 def _checked(data: bytes, key: str, value: Any, file: str) -> Any:
     match key, value:
         case (("ttl" | "plain_ttl"), _):
-            found = _span(value) if isinstance(value, str) else value
-            number = isinstance(found, (int, float)) and not isinstance(found, bool)
-            if number and TTL_MIN <= found <= TTL_MAX:
+            found = _span(value)
+            if found is not None and TTL_MIN <= found <= TTL_MAX:
                 return found
             wanted = f'{TTL_MIN} to {TTL_MAX} seconds, or a time such as "5m"'
         case "max_attempts", _:
