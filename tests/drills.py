@@ -50,7 +50,6 @@ DRILLS: dict[str, tuple[str, ...]] = {
         "tests/serve/test_hooks.py",
     ),
     "real file systems": (
-        "tests/core/test_lost_mounts.py",
         "tests/core/test_probe_mounts.py",
         "tests/filesystems/",
         "tests/tui/test_full_disk.py",

@@ -19,7 +19,7 @@ from dibs.host import this_host
 from tests.patience import PATIENCE
 
 CORE = Path(__file__).parents[2] / "core"
-PROCESSES = {"run", "serve", "watch", "mcp", "hook", "setup", "--notify", "--probe", "--peer"}
+PROCESSES = {"run", "serve", "watch", "mcp", "setup", "--notify", "--probe", "--peer"}
 """Words of command lines that start programs, serve, or change the process: never run in this."""
 
 

@@ -16,6 +16,7 @@ import pytest
 import dibs
 from dibs.cli import hook as hooks
 from dibs.cli import main
+from tests.contract.command import call as run_dibs
 from tests.core.test_cli import CORE, Command
 from tests.core.tools import Place
 from tests.patience import PATIENCE
@@ -39,10 +40,8 @@ class Client:
         self.cwd = command.path.parent
 
     def send(self, event: str, data: bytes, **env: str) -> subprocess.CompletedProcess[str]:
-        argv = [sys.executable, "-m", "dibs", "-d", self.command.where, "hook", event]
-        done = subprocess.run(
-            argv, input=data, capture_output=True, env=self.command.env | env, timeout=PATIENCE
-        )
+        argv = ["-d", self.command.where, "hook", event]
+        done = run_dibs(argv, self.command.env | env, given=data)
         out, err = done.stdout.decode(), done.stderr.decode()
         assert done.returncode == 0, err
         assert len(err.splitlines()) <= 1, err

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 
 import dibs
 from dibs.files import lost_mounts
+from tests.contract.command import call
 
 ROOT = Path(__file__).parents[2]
 READERS = (
@@ -33,8 +33,9 @@ def run(home: Path, board: Path, *argv: str) -> subprocess.CompletedProcess[str]
     """One verb of the command line."""
     env = {**os.environ, "HOME": str(home), "PYTHONPATH": str(ROOT / "core")}
     env["XDG_STATE_HOME"] = str(home / "state")
-    command = [sys.executable, "-m", "dibs", "-d", str(board), *argv]
-    return subprocess.run(command, env=env, capture_output=True, text=True)
+    done = call(["-d", str(board), *argv], env)
+    out, err = done.stdout.decode(), done.stderr.decode()
+    return subprocess.CompletedProcess(argv, done.returncode, out, err)
 
 
 @pytest.fixture
