@@ -70,3 +70,45 @@ def test_without_a_folder_for_the_deliveries_the_server_does_not_start(
     assert process.returncode == 2
     assert "give one with --hooks DIR" in said
     assert len(said.splitlines()) == 1
+
+
+def test_a_server_with_another_folder_goes_on_where_the_sender_was_killed(
+    shared_server: Server, tmp_path: Path
+) -> None:
+    with receiving() as receiver:
+        site = new_site(shared_server, Settings(hooks=(Hook("ci", receiver.url, ("add",)),)))
+        board, folders = site.board, [tmp_path / "one", tmp_path / "two"]
+        places = [Deliveries(HookPlace(str(folder)), "ci") for folder in folders]
+        first = serve(site.where, tmp_path, "--hooks", str(folders[0]))
+        until(lambda: places[0].state().cursor)
+        board.add("before")
+        until(lambda: receiver.ids == ["before"])
+        second = serve(site.where, tmp_path, "--hooks", str(folders[1]))
+        until(lambda: places[1].state().cursor)
+        first.kill()
+        first.communicate(timeout=PATIENCE)
+        for n in range(5):
+            board.add(f"gap-{n}")
+        until(lambda: {f"gap-{n}" for n in range(5)} <= set(receiver.ids))
+        assert len({each.headers["X-Dibs-Delivery"] for each in receiver.all}) == 6
+        assert places[1].state().missed == 0
+        end(second)
+
+
+def test_a_folder_that_does_not_know_how_far_another_was_says_so(
+    shared_server: Server, tmp_path: Path
+) -> None:
+    with receiving() as receiver:
+        site = new_site(shared_server, Settings(hooks=(Hook("ci", receiver.url, ("add",)),)))
+        places = [Deliveries(HookPlace(str(tmp_path / name)), "ci") for name in ("one", "two")]
+        first = serve(site.where, tmp_path, "--hooks", str(tmp_path / "one"))
+        until(lambda: places[0].state().cursor)
+        end(first)
+        site.board.add("gap")
+        second = serve(site.where, tmp_path, "--hooks", str(tmp_path / "two"))
+        until(lambda: places[1].state().cursor)
+        assert places[1].state().missed == 1
+        assert "it was sent from another folder" in end(second)
+        first = serve(site.where, tmp_path, "--hooks", str(tmp_path / "one"))
+        until(lambda: receiver.ids == ["gap"])
+        end(first)

@@ -5,6 +5,7 @@
     failed/<id>.<order>.<tries>           was tried as often as allowed
     why/<id>                              commentary: why the last try failed
     state                                 how far the log was read, and what was lost
+    identity                              what tells this folder from any other
     trouble                               commentary: why nothing is sent now
 
 `<id>` begins with the event's time; `<order>` separates events of one millisecond.
@@ -39,6 +40,7 @@ FAILED = 1_000
 _BODY = 1 << 17
 _REASON = 300
 _QUEUE, _FAILED, _WHY, _STATE, _TROUBLE = "queue", "failed", "why", "state", "trouble"
+_IDENTITY = "identity"
 _ID = r"([0-9]{14}-[0-9a-f]{16})"
 _match_id = re.compile(_ID).fullmatch
 _match_queued = re.compile(
@@ -46,6 +48,7 @@ _match_queued = re.compile(
 ).fullmatch
 _match_failed = re.compile(rf"{_ID}\.([0-9]{{1,12}})\.([0-9]{{1,9}})").fullmatch
 _match_draft = re.compile(r"\.[0-9a-f]{16}").fullmatch
+_match_identity = re.compile(r"[0-9a-f]{16}").fullmatch
 _match_hook = re.compile(r"[a-z0-9-]{1,32}").fullmatch
 
 
@@ -152,6 +155,15 @@ class Deliveries:
                     pass
         except OSError as error:
             raise storage_error(error) from error
+
+    def identity(self) -> str:
+        """What tells this folder from any other; servers that share it read the same."""
+        try:
+            self._replace(_IDENTITY, os.urandom(8).hex().encode(), new=True)
+            found = self._read(_IDENTITY, 64).decode("ascii", "replace")
+        except OSError as error:
+            raise storage_error(error) from error
+        return found if _match_identity(found) else ""
 
     # How far the log was read
 
@@ -332,8 +344,8 @@ class Deliveries:
         with self._folder(folder) as fd, open(os.open(name, flags, dir_fd=fd), "rb", 0) as file:
             return bytes(file.read(most) or b"")
 
-    def _replace(self, name: str, data: bytes) -> None:
-        """Write a file, or replace it, in one step."""
+    def _replace(self, name: str, data: bytes, *, new: bool = False) -> None:
+        """Write a file, or replace it, in one step; a `new` one replaces none."""
         folder, _, name = name.rpartition("/")
         draft = f".{os.urandom(8).hex()}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -345,7 +357,12 @@ class Deliveries:
                         file.flush()
                         if self._durable:
                             os.fsync(file.fileno())
-                    os.rename(draft, name, src_dir_fd=fd, dst_dir_fd=fd)
+                    if new:
+                        with suppress(FileExistsError):
+                            os.link(draft, name, src_dir_fd=fd, dst_dir_fd=fd)
+                        os.unlink(draft, dir_fd=fd)
+                    else:
+                        os.rename(draft, name, src_dir_fd=fd, dst_dir_fd=fd)
                 except OSError:
                     with suppress(OSError):
                         os.unlink(draft, dir_fd=fd)

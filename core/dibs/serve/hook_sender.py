@@ -4,6 +4,10 @@ Of several servers before one board, the one that holds the hook's lock sends. I
 a cursor that is kept beside the deliveries: first the deliveries are written, then the cursor, then
 they are sent. So after a crash no event is left out, and a delivery that was perhaps sent is sent
 again with the same id.
+
+Servers may have folders of their own. The one that sends says in the note of the lock up to which
+cursor all was received, and those that wait keep that in their folders. So the next sender leaves
+nothing out, and sends the last events again at most.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from dibs.host import boottime
 from dibs.model.breaker import Breaker
 from dibs.model.errors import DibsError, Held, Paused
 from dibs.model.hooks import LOCK, Hook
+from dibs.model.outputs import NOTE_CHARS
 from dibs.model.sample import SECOND
 from dibs.model.settings import OFF
 from dibs.serve.deliveries import WAITING, Deliveries, Delivery, HookPlace, HookState
@@ -42,12 +47,18 @@ _LOOK = 0.5
 """Seconds between two looks at the log."""
 _AGAIN = 5.0
 """Seconds between two tries to become the sender, or to go on after an error."""
+_SAY = 5.0
+"""Seconds between two notes of the cursor."""
 _AT_ONCE = 2_000
 """So many events are read from the log at a time, about."""
 _REPEAT = 600.0
 """Seconds after which a problem that lasts is reported again."""
 _BREAKER = 5
 """After so many failed tries in a row a hook waits, because its receiver is down."""
+_OWNER = "serve-"
+"""How the owner of the lock begins while a sender has it."""
+_NOTED = "all received up to "
+"""How the note of the lock begins."""
 assert _RENEW > 2 * SECONDS
 
 
@@ -110,7 +121,9 @@ class _Sender(threading.Thread):
         self._place = place
         self._hook, self._secret = target
         self._metadata = f"hook={target.hook.name}"
-        """The metadata of the lock while a sender has it."""
+        """How the metadata of the lock begins while a sender has it."""
+        self._noted, self._noted_at = "", 0.0
+        """The cursor that others know, and when it was noted."""
         self._networks = networks
         self._complain = complain
         self._stopped = stop
@@ -156,13 +169,41 @@ class _Sender(threading.Thread):
 
     def _held(self, error: Held) -> None:
         """Another server sends; or else something that is no sender has the hook's lock."""
-        if error.metadata == self._metadata:
+        if self._is_sender(error):
             self._said = ""
             return
         self._trouble(
             f"nothing is sent: {error.owner} has its lock, and is no server of this board: free it "
             f"with `dibs force-release {error.task.stem} --reason TEXT`"
         )
+
+    def _is_sender(self, error: Held) -> bool:
+        return error.metadata.partition(" ")[0] == self._metadata
+
+    def _follow(self, error: Held, folder: str) -> None:
+        """Keep how far another sender has come, if its deliveries are in another folder."""
+        theirs = error.metadata.partition(" ")[2]
+        if not self._is_sender(error) or not theirs or theirs == folder:
+            return
+        state, cursor = self._kept.state(), ""
+        holder = self._board.holder(error.task)
+        if holder is not None and holder.note.startswith(_NOTED):
+            cursor = holder.note.removeprefix(_NOTED)
+            cursor_of(cursor)  # else it is refused
+        elif not state.cursor:
+            cursor = cursor_text(self._board.log.end())  # nothing after this is left out
+        if cursor not in ("", state.cursor):
+            self._kept.keep(state._replace(cursor=cursor))
+
+    def _note(self, claim: Claim) -> None:
+        """Say to servers with other folders up to where all was received."""
+        cursor, now = self._state.cursor, time.monotonic()
+        if self._waiting or cursor == self._noted or now - self._noted_at < _SAY:
+            return
+        self._noted_at = now
+        if len(_NOTED) + len(cursor) <= NOTE_CHARS:
+            claim.note(_NOTED + cursor)
+            self._noted = cursor
 
     def _check_address(self) -> None:
         """Report an address that no try will reach, before there is anything to send."""
@@ -176,22 +217,29 @@ class _Sender(threading.Thread):
         board.require_mounted()
         durable = board.settings.durability != OFF
         self._kept = Deliveries(self._place, self._hook.name, durable=durable)
-        claim = board.acquire(
-            f"{LOCK}{self._hook.name}",
-            owner=f"serve-{board.host.name}"[:60],
-            ttl=TTL,
-            metadata=self._metadata,
-            process=os.getpid(),
-        )
+        self._kept.begin()
+        folder, ident = f"folder={self._kept.identity()}", f"{LOCK}{self._hook.name}"
         try:
-            self._breaker = Breaker(_BREAKER)
-            self._kept.begin()
+            claim = board.acquire(
+                ident,
+                owner=f"{_OWNER}{board.host.name}"[:60],
+                ttl=TTL,
+                metadata=f"{self._metadata} {folder}",
+                process=os.getpid(),
+            )
+        except Held as error:
+            self._follow(error, folder)
+            raise
+        try:
+            self._breaker, self._noted = Breaker(_BREAKER), ""
             self._kept.tidy()
             self._kept.keep_trouble("")
             self._check_address()
             self._state = self._kept.state()
             if not self._state.cursor:
-                self._keep(self._state._replace(cursor=cursor_text(board.log.end())))
+                claims = [event for event in board.log.of(ident) if event.verb == "claim"]
+                senders = [event for event in claims if f".{_OWNER}" in event.dst]
+                self._begin_here(len(senders) > 1)
             first = True
             while not self._stopped.is_set():
                 self._renew(claim)
@@ -200,10 +248,25 @@ class _Sender(threading.Thread):
                 self._read_log(claim, first=first)
                 first = False
                 self._send_due(claim)
+                self._note(claim)
                 self._said = ""
                 self._stopped.wait(_LOOK)
         finally:
             claim.release()
+
+    def _begin_here(self, sent_before: bool) -> None:
+        """Begin with the events from now on, because this folder has no cursor."""
+        self._keep(
+            self._state._replace(
+                cursor=cursor_text(self._board.log.end()),
+                missed=self._state.missed + sent_before,
+            )
+        )
+        if sent_before:
+            self._complain(
+                f"hook {self._hook.name}: it was sent from another folder, and this one does not "
+                "know how far: events before now are not sent from here"
+            )
 
     def _renew(self, claim: Claim) -> None:
         """See to it that enough time is left for one try; raises if the lock is lost."""
