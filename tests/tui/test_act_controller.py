@@ -289,6 +289,16 @@ def test_a_bulk_act_marks_the_tasks_that_were_not_done(desk: Desk) -> None:
     assert not desk.surface.messages
 
 
+def test_a_name_that_another_person_acted_on_is_not_marked_any_longer(desk: Desk) -> None:
+    names = [desk.stale(f"task-{n}") for n in range(3)]
+    desk.select(*names)
+    desk.acts.start("force-release")
+    desk.dialogs.opened[-1][2](outcomes(desk, "changed", "gone", "error"))
+    assert desk.surface.done == names[:2]
+    assert desk.surface.left == {names[2]}
+    assert desk.acts.why_no_copy(), "y was meant for the act that was refused"
+
+
 def test_the_outcome_for_a_single_task_is_shown(desk: Desk) -> None:
     put(desk.model, "task-1.available")
     desk.select("task-1.available")

@@ -5,19 +5,22 @@ from __future__ import annotations
 import pytest
 
 import dibs
+from dibs import Delta
 from dibs.model.health import Health, Trouble
 from dibs.model.names import read_any
 from dibs_tui.acting import act_brief
 from dibs_tui.acting.execute import Outcome
 from dibs_tui.acting.owner_watch import OwnerWatch
 from dibs_tui.acting.plan import ACTS, ActPlan, Item, Target
+from dibs_tui.acting.undo import undo_plan
+from dibs_tui.model.board import BoardModel
 from dibs_tui.model.brake import HEALTHY, Brake
 from dibs_tui.model.columns import COLUMNS
 from dibs_tui.model.frame.notice_row import board_notices
 from dibs_tui.model.late_holders import LateHolders
 from dibs_tui.model.rows import plain
 from dibs_tui.model.task_line import TaskLine
-from tests.tui.board_models import claim, event, holder, put, still, task_of
+from tests.tui.board_models import NOW, claim, event, holder, put, still, task_of
 
 pytestmark = pytest.mark.fast("dibs_tui.acting")
 
@@ -133,3 +136,68 @@ def test_notices_say_how_to_end_them() -> None:
     brake, back = board_notices(model, "", held_back=None, keys={}, where="")
     assert "`allow bulk acts`" in brake.more
     assert back.hint == "Esc hides"
+
+
+def acted(name: str, into: str, by: str = "ola@web-2", ago: float = 40) -> BoardModel:
+    """A model whose feed has another person's release of a claim."""
+    model = still()
+    ident = name.partition(".")[0]
+    model.note(event("force-release", ident, name, into, by, "hung", ago=ago))
+    return model
+
+
+def test_a_refusal_says_who_acted_and_when() -> None:
+    model = acted(CLAIMED, "a.f1.available")
+    target = item(CLAIMED).target
+    outcome = Outcome(target, "changed", "you saw fence 1; now available, fence 1")
+    who = "it was force-released by ola@web-2 40s ago"
+    refusal = act_brief.refused(ACTS["force-release"], outcome, model)
+    assert plain(refusal.facts[0]) == who
+    changed = item(CLAIMED, "you saw fence 1; now available, fence 1")
+    brief = act_brief.one(ActPlan(ACTS["force-release"], (changed,)), model, 80, then=())
+    assert plain(brief.facts[0]) == who
+    for over in (False, True):
+        made = {outcome.target.name: outcome} if over else {}
+        plan = ActPlan(ACTS["force-release"], (changed,))
+        (row,) = act_brief.PlanRows(plan, model, 160, with_doubtful=False, outcomes=made, over=over)
+        assert who in plain(row)
+    assert "by" not in plain(act_brief.refused(ACTS["park"], outcome, still()).facts[0])
+
+
+def test_the_lease_that_was_over_reads_the_same_before_and_after_the_act() -> None:
+    model = still()
+    name = claim(model, "a", "w", beats=(90.0,), ttl=60)
+    holder = model.holders[name]
+    target = Target(task_of(name), name, "stale", "w", 90.0)
+    plan = ActPlan(
+        ACTS["force-release"], (Item(target, dibs.Verdict.EXPIRED, (), "", holder, NOW),)
+    )
+    assert " 30s " in plain(act_brief.PlanRows(plan, model, 100, with_doubtful=False)[0])
+    model.apply(Delta(removed=(task_of(name),)))
+    made = {name: Outcome(target, "done", "now available")}
+    rows = act_brief.PlanRows(plan, model, 100, with_doubtful=False, outcomes=made, over=True)
+    assert " 30s " in plain(rows[0])
+
+
+def test_the_plan_of_an_undo_says_who_acted_when_and_why() -> None:
+    model = still()
+    step = tuple(
+        event(
+            "park", ident, f"{ident}.available", f"failed/{ident}.f0.ola-000000000{n}",
+            "ola@web-2", "no disk", ago=120,
+        )
+        for n, ident in enumerate("ab")
+    )  # fmt: skip
+    act, targets = undo_plan(step)
+    plan = ActPlan(act, tuple(Item(target, None, (), "") for target in targets))
+    row = plain(act_brief.PlanRows(plan, model, 100, with_doubtful=False)[0])
+    assert row.split() == ["→", "available", "a", "ola@web-2", "2m00s", "no", "disk"]
+    heads = plain(act_brief.heads(act, (target.task for target in targets), 100))
+    assert heads.split()[:4] == ["becomes", "id", "by", "ago"]
+
+
+@pytest.mark.parametrize(
+    ("name", "word"), [(CLAIMED, "past"), ("failed/x.f1.w-0000000001", "since")]
+)
+def test_the_column_of_the_time_says_what_it_counts(name: str, word: str) -> None:
+    assert word in plain(act_brief.heads(ACTS["park"], (task_of(name),), 100)).split()

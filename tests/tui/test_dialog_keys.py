@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
+from textual.widgets import TextArea
 
 import dibs
 from dibs_tui.acting.plan import ACTS
@@ -13,6 +14,7 @@ from dibs_tui.app import DibsApp
 from dibs_tui.screens.act import ActScreen
 from dibs_tui.screens.help import HelpScreen
 from dibs_tui.screens.pause import PauseScreen
+from dibs_tui.screens.requeue import RequeueScreen
 from tests.tui.dialogs import asked, without_waiting
 from tests.tui.live import drive, filled, text_of, until
 
@@ -54,8 +56,12 @@ def test_results_leave_with_the_next_key_which_does_its_work(
 
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         shown = await results(app, pilot, "P")
-        await pilot.press("c", "down")
+        await pilot.press("c")
         assert app.screen is shown, "keys of the box work in it"
+        table = app.board_screen.body.tables["available"] if app.board_screen else None
+        await pilot.press("down", "j")
+        await until(pilot, lambda: app.screen is app.board_screen)
+        assert table is not None
         await pilot.press("5")
         await until(pilot, lambda: app.screen is app.board_screen)
         await until(pilot, lambda: "▌5 ✗ failed 3" in text_of(app))
@@ -68,6 +74,47 @@ def test_results_leave_with_the_next_key_which_does_its_work(
         assert not board.pauses()
 
     drive(path, steps)
+
+
+def test_a_key_without_a_command_is_not_silent_and_a_page_of_the_help_is_one(
+    path: Path, board: dibs.Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_waiting(monkeypatch, path.parent)
+    filled(board, 3)
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        for key, name in (("x", "x"), ("ctrl+d", "ctrl+d")):
+            await pilot.press(key)
+            await until(pilot, lambda name=name: f"{name}: no command has" in text_of(app))  # type: ignore[misc]
+        await pilot.press("question_mark")
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+        found = app.screen
+        assert isinstance(found, HelpScreen)
+        await until(pilot, lambda: found.reading.size.height > 10)
+        assert "q ctrl+c" in found.text
+        await pilot.press("pagedown")
+        await until(pilot, lambda: found.reading.scroll_y == found.reading.size.height - 1)
+
+    drive(path, steps)
+
+
+def test_a_pasted_list_is_counted_and_shown_before_it_is_looked_up(
+    path: Path, board: dibs.Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_waiting(monkeypatch, path.parent)
+    filled(board, 3)
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        assert app.board_screen is not None
+        app.board_screen.commands.run("requeue-list")
+        await until(pilot, lambda: isinstance(app.screen, RequeueScreen))
+        await until(pilot, lambda: bool(app.screen.query(TextArea)))
+        area = app.screen.query_one(TextArea)
+        area.insert("\n".join([*(f"task-{n:02}" for n in range(5)), "", ""]))
+        await until(pilot, lambda: "5 lines to look up" in text_of(app))
+        await until(pilot, lambda: all(f"task-{n:02}" in text_of(app) for n in range(5)))
+
+    drive(path, steps, size=(80, 24))
 
 
 def test_undo_in_results_that_cannot_be_undone_says_why(

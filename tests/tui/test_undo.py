@@ -73,11 +73,12 @@ def test_u_after_a_bulk_act_undoes_all_of_it_and_then_the_act_before(board: dibs
         )
         await asked(app, pilot, "Esc closes")
         assert "Undo 11 tasks: all undone" in text_of(app)
-        await pilot.press("escape")
+        assert "u undo the act before" in text_of(app)
         assert states(board) == {"available"}
         await undone(app, pilot, "prioritize of task-00", "returns to")
         await until(pilot, lambda: "available again" in text_of(app))
-        await pilot.press("escape", "u")
+        assert "u undoes the act before it" in text_of(app)
+        await pilot.press("u")
         await until(pilot, lambda: "there is no act to undo" in text_of(app))
 
     drive(Path(board.location.where), steps, size=(80, 24))

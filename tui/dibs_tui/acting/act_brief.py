@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, overload
 
-from dibs import Proof, Verdict
+from dibs import Proof, Task, Verdict
 from dibs_tui.acting.brief import Brief
-from dibs_tui.acting.execute import Outcome, state_now
+from dibs_tui.acting.execute import CHANGED, Outcome, state_now
 from dibs_tui.acting.plan import Act, ActPlan, Item, priority_after, undoable
 from dibs_tui.acting.undo import described
 from dibs_tui.model.failures import last_line
 from dibs_tui.model.metadata_text import metadata_text
 from dibs_tui.model.proof_lines import VERDICT_INKS, proof_lines
 from dibs_tui.model.rows import Row, row
+from dibs_tui.model.timeline import became
 from dibs_tui.text.ages import clock, counted, short
 from dibs_tui.text.safe import clean, fit
 
@@ -139,15 +140,22 @@ def _changed(item: Item, model: KnownBoard) -> Brief:
     owner = f", held by {clean(target.owner)}" if target.owner else ""
     seen = row(f"you saw {target.state}{owner}, fence {target.task.fence}", "muted")
     name = row(clean(target.name), "faint")
+    who = tuple(row(text, "text") for text in (_by_whom(item.target.task.name, model),) if text)
     if not item.now:
-        return Brief("CHANGED", "late", clean(item.changed), (seen, name))
+        return Brief("CHANGED", "late", clean(item.changed), (*who, seen, name))
     now, ages = model.now.fs, []
     for task in item.now:
         holder = model.holders.get(task.name)
         since = holder.since if holder is not None else model.since.get(task.name)
         ages.append("" if since is None else short((now - since) / _SECOND))
     fact = ", ".join(map(state_now, item.now, ages))
-    return Brief("CHANGED", "late", fact, (seen, name))
+    return Brief("CHANGED", "late", fact, (*who, seen, name))
+
+
+def _by_whom(name: str, model: KnownBoard) -> str:
+    """Who acted on an exact name that is gone, and when; empty if the log does not say."""
+    found = became(model.feed, name, model.now.fs / _SECOND)
+    return f"it {found}" if found else ""
 
 
 # Many tasks
@@ -291,14 +299,19 @@ class PlanRows(Sequence[Row]):
         if outcome is not None:
             word, text, mark = outcome_word(self._act, outcome), outcome.text, ""
             ink = f"bold {_OUTCOME_INKS.get(outcome.word, 'late')}"
-        age = short(self._age(item))
+        if (out and item.changed) or (outcome is not None and outcome.word in CHANGED):
+            text = text.removeprefix(f"you saw fence {task.fence}; ")  # the room is for what is now
+            text = "; ".join(filter(None, (text, _by_whom(task.name, self._model))))
+        who, age = target.owner, self._age(item)
+        if target.undoes is not None and not out and outcome is None:
+            who, text = target.undoes.by, clean(last_line(target.undoes.reason), 200)
         look = "text" if not out else "muted"
         room = max(0, note - len(mark) - 1) if mark else note
         return (
             (f"{fit(word, verdict)} ", ink),
             (f"{fit(clean(task.id), ident, cut='middle')} ", look),
-            (f"{fit(clean(target.owner), owner)} ", "muted"),
-            (f"{fit(age, past, align='right')}  ", "muted"),
+            (f"{fit(clean(who), owner)} ", "muted"),
+            (f"{fit(short(age), past, align='right')}  ", "muted"),
             (fit(text, room), ink.removeprefix("bold ") if out or outcome else "faint"),
             (f" {mark}" if mark else "", "muted"),
         )
@@ -313,21 +326,30 @@ class PlanRows(Sequence[Row]):
         return clean(holder.note, 200) or metadata_text(holder.metadata)
 
     def _age(self, item: Item) -> float | None:
-        """How long it is in its state; of a claim, how long its lease is over."""
+        """How long it is in its state; of a claim, how long its lease was over until it ended."""
         age = item.target.age
+        if item.target.undoes is not None:
+            return max(0.0, self._model.now.fs / _SECOND - item.target.undoes.at)
         if age is None:
             return None
-        holder = self._model.holders.get(item.target.task.name)
+        holder = item.holder or self._model.holders.get(item.target.task.name)
         past = age + self._passed - (holder.ttl if holder is not None else 0.0)
         return past if past >= 0 else None
 
 
-def heads(cells: int) -> Row:
+def heads(act: Act, tasks: Iterable[Task], cells: int) -> Row:
     """The column heads of a plan's list."""
     verdict, ident, owner, past, note = _widths(cells)
+    texts = ("verdict", "id", "owner", "past", "what is there now")
+    if act.id == "undo":
+        texts = ("becomes", "id", "by", "ago", "the reason of the act")
+    elif not any(task.live for task in tasks):
+        texts = ("state", "id", "owner", "since", "what is there now")
+    first, *cut, age, last = texts
+    fitted = [fit(first, verdict), *map(fit, cut, (ident, owner))]
     return (
-        (f"{fit('verdict', verdict)} {fit('id', ident)} {fit('owner', owner)} ", "band muted"),
-        (f"{fit('past', past, align='right')}  {fit('what is there now', note)}", "band muted"),
+        (f"{' '.join(fitted)} ", "band muted"),
+        (f"{fit(age, past, align='right')}  {fit(last, note)}", "band muted"),
     )
 
 
@@ -401,12 +423,14 @@ def _way_back(act: Act, items: Sequence[Item]) -> str:
 # What became of it
 
 
-def refused(act: Act, outcome: Outcome) -> Brief:
+def refused(act: Act, outcome: Outcome, model: KnownBoard) -> Brief:
     """The outcome of an act on one task, if it was not done."""
     word = {"changed": "CHANGED", "gone": "GONE", "error": "ERROR"}.get(outcome.word, "NOT DONE")
     ink = _OUTCOME_INKS.get(outcome.word, "late")
     name = row(clean(outcome.target.name), "faint")
-    return Brief(word, ink, outcome.text, (row(f"not {act.past}", "muted"), name))
+    who = _by_whom(outcome.target.task.name, model) if outcome.word in CHANGED else ""
+    facts = (*((row(who, "text"),) if who else ()), row(f"not {act.past}", "muted"), name)
+    return Brief(word, ink, outcome.text, facts)
 
 
 def ended(act: Act, outcomes: Sequence[Outcome]) -> str:
@@ -426,7 +450,8 @@ def results(
     done = all(outcome.word == "done" for outcome in outcomes)
     facts = [row(left_out, "muted")] if left_out else []
     if not done:
-        facts.append(row("what was not done stays marked", "muted"))
+        again = any(outcome.word not in ("done", *CHANGED) for outcome in outcomes)
+        facts += [row("what can still be done stays marked", "muted")] if again else []
     badge, ink = ("DONE", "ok-text") if done else ("NOT ALL", "late")
     return Brief(badge, ink, counts(act, outcomes), tuple(facts), rows)
 

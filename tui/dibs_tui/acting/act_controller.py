@@ -11,7 +11,7 @@ from functools import partial
 from typing import Protocol
 
 from dibs import Task
-from dibs_tui.acting.execute import Outcome
+from dibs_tui.acting.execute import CHANGED, Outcome
 from dibs_tui.acting.janitor import Janitor
 from dibs_tui.acting.key_bursts import PASTED, KeyBurstGuard
 from dibs_tui.acting.plan import ACTS, Act, Target, fitting, left_out
@@ -308,7 +308,7 @@ class ActController:
         self._dialogs.undo(ident, row=row, plan=self._undo_many, renamed=self._surface.renamed)
 
     def _undo_many(self, step: Step) -> None:
-        self._dialogs.act(*undo_plan(step), self._ended)
+        self._dialogs.act(*undo_plan(step), self._ended, "", self._undo_last)
 
     def _pause_board(self) -> None:
         """Pause new claims; while they are paused, let them go on."""
@@ -361,10 +361,11 @@ class ActController:
         done = [o.target.task for o in outcomes.values() if o.word == "done"]
         if done and not undid:
             self.can_undo = not all(task.live for task in done)
-        left = {o.target.task.name for o in outcomes.values() if o.word != "done"}
+        left = {o.target.task.name for o in outcomes.values() if o.word not in ("done", *CHANGED)}
+        over = [o.target.task for o in outcomes.values() if o.word in CHANGED]
         self._surface.renamed({o.target.task.name: o.made for o in outcomes.values() if o.made})
-        self._surface.acted(done, left if len(outcomes) > 1 else frozenset())
-        if left:
+        self._surface.acted([*done, *over], left if len(outcomes) > 1 else frozenset())
+        if left or over:
             self._refused_at = time.monotonic()
         if len(outcomes) == 1 and done:
             (outcome,) = outcomes.values()

@@ -26,6 +26,10 @@ class Outcome(NamedTuple):
     """The exact name that the act gave the task; empty if nothing was done."""
 
 
+CHANGED = ("changed", "gone")
+"""The words of outcomes on a name that is no longer there: no later act can be done on it."""
+
+
 def judge_all(
     board: Board,
     targets: Sequence[Target],

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from dibs import Entry, Holder, Question, Sample, Task, Verdict, Waiter
+    from dibs import Entry, Event, Holder, Question, Sample, Task, Verdict, Waiter
     from dibs.model.beat_history import BeatHistory
 
 
@@ -44,6 +44,10 @@ class KnownBoard(Protocol):
     @property
     def waiters(self) -> Sequence[Waiter]:
         """The workers that wait for tasks."""
+
+    @property
+    def feed(self) -> Iterable[Event]:
+        """The recent events, the newest first."""
 
     @property
     def now(self) -> Sample:

@@ -147,6 +147,9 @@ class ActScreen(Dialog[dict[str, Outcome] | None]):
 
     def _tick(self) -> None:
         """Update the ages, and read the evidence for a single claim again: it may have changed."""
+        if self.over and self._single:
+            self._put_refusal()
+            return
         due = time.monotonic() - self._judged_at >= _AGAIN
         live = self._single and self._targets[0].task.live
         if due and live and self._plan is not None and not (self._chosen or self._job.judging):
@@ -248,6 +251,9 @@ class ActScreen(Dialog[dict[str, Outcome] | None]):
             plan, self._model, self.cells,
             then=self._then(plan), beaten=beaten, observed=self._observed,
         )  # fmt: skip
+        suspect = self._model.brake.why(time.monotonic()) if self._targets[0].task.live else ""
+        if suspect and not plan.items[0].changed:
+            brief = brief._replace(facts=(*brief.facts, ((f"⊘ {clean(suspect)}", "late"),)))
         if self._left_out:
             brief = brief._replace(facts=(*brief.facts, ((self._left_out, "late"),)))
         return brief
@@ -269,7 +275,10 @@ class ActScreen(Dialog[dict[str, Outcome] | None]):
 
     def list_head(self) -> Sequence[Row]:
         """The column heads of a plan."""
-        return () if self._single else (act_brief.heads(self.cells),)
+        if self._single:
+            return ()
+        tasks = (target.task for target in self._targets)
+        return (act_brief.heads(self._act, tasks, self.cells),)
 
     def command(self) -> str:
         """The command as it is shown, for the first of many tasks."""
@@ -412,10 +421,14 @@ class ActScreen(Dialog[dict[str, Outcome] | None]):
         self.query_one("#dialog").border_title = Content(act_brief.ended(self._act, self.outcomes))
         assert self._plan is not None
         if self._single:
-            self.put(act_brief.refused(self._act, self.outcomes[0]))
+            self._put_refusal()
             return
         plan = ActPlan(self._act, self._chosen)
         self.put(act_brief.results(self._act, self.outcomes, self._rows(plan), self._left_out))
+
+    def _put_refusal(self) -> None:
+        """Show why a single act was not done; who acted instead is in the log a moment later."""
+        self.put(act_brief.refused(self._act, self.outcomes[0], self._model))
 
     def hint(self) -> str:
         """What is missing, or where the results were saved."""
@@ -426,6 +439,8 @@ class ActScreen(Dialog[dict[str, Outcome] | None]):
         done = [o.target.task for o in self.outcomes if o.word == "done"]
         back = sum(undoable(self._act, task) for task in done)
         what = "undo all" if back == len(done) else f"undo {back:,}"
+        if self._act.id == "undo":
+            return "undo the act before"
         return what if back else ""
 
     def action_copy(self) -> None:

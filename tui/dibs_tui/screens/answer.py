@@ -79,7 +79,7 @@ class AnswerScreen(Ask):
         self.made = {self._waits.name: task.name}
         return done(
             f"{clean(task.id)} is {task.state}; its next claim has this answer. "
-            "Esc, then u, undoes it until a worker claims the task."
+            "u undoes it until a worker claims the task."
         )
 
 

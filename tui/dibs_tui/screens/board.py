@@ -11,7 +11,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal
-from textual.events import Resize
+from textual.events import Key, Resize
 from textual.screen import Screen
 from textual.widgets import Input, Static
 
@@ -478,6 +478,14 @@ class BoardScreen(Screen[None]):
         if action == "keep_filter":
             return isinstance(self.focused, FilterBar)
         return action != "do" or not isinstance(self.focused, Input) or parameters == ("back",)
+
+    def on_key(self, event: Key) -> None:
+        """Say that a key has no command: silence looks like a screen that hangs."""
+        if isinstance(self.focused, Input) or self._dashboard.operator.keys.together:
+            return
+        key = clean(event.character if event.is_printable and event.character else event.key, 20)
+        words = f"{key}: no command has this key; {self._key('help')} lists all"
+        self.notify(words, markup=False, timeout=3)
 
     def action_do(self, command: str) -> None:
         """Run a command of the registry."""

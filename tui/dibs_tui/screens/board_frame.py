@@ -273,7 +273,7 @@ def _listed(body: Body, filter_text: str) -> Listed:
     marks = sum(len(table.marks) for table in body.shown_tables)
     table = body.table if body.view in body.tables else None
     if table is None:
-        return Listed(clean(filter_text), marks)
+        return Listed(clean(filter_text), marks, rows=None)  # its title counts what matches
     return Listed(
         clean(filter_text), marks, table.sort, table.cursor_line + 1 if table.length else 0,
         table.length,

@@ -42,6 +42,8 @@ _LOW = 20
 """Lines below which only the line of keys is left free."""
 _MIN_READING = 3
 """If the part that scrolls had fewer lines than this, what follows would move into it."""
+_STEPS = frozenset(("down", "up", "page-down", "page-up", "top", "bottom"))
+"""The commands that move the board's cursor; results that need no scrolling leave with them."""
 _PARTS = "#lead, #then, #hint, #yes, #cancel, #yes-key, #place, #dialog-keys"
 """What has to be mounted before anything is drawn."""
 _SHADES = {"256": "#6c6c6c", "standard": "#808080"}
@@ -67,14 +69,16 @@ class Dialog(ModalScreen[Result]):
         ("escape", "leave", "cancel"),
         ("up", "scroll(-1)", "up"),
         ("down", "scroll(1)", "down"),
-        ("pageup", "scroll(-10)", "page up"),
-        ("pagedown", "scroll(10)", "page down"),
+        ("pageup", "page(-1)", "page up"),
+        ("pagedown", "page(1)", "page down"),
     ]
     HEADING: ClassVar[str] = ""
     YES: ClassVar[str] = ""
     """The act in a word; empty for a dialog without one."""
     OFFERS_HELP: ClassVar[bool] = True
     """Whether the help can be opened over it."""
+    LEAVES: ClassVar[frozenset[str]] = frozenset()
+    """The commands of the board whose keys close the results, although keys of this dialog too."""
     BOTTOM_LIST: ClassVar[bool] = False
     """Whether the part that scrolls stands below all others."""
 
@@ -286,7 +290,7 @@ class Dialog(ModalScreen[Result]):
         if self.command():
             yield Key("c", "copy command", "copy")
         if self._long:
-            yield Key("PgDn", "more", "scroll(10)")
+            yield Key("PgDn", "more", "page(1)")
         yield Key("Esc", "close" if self.over else "cancel", "leave")
         command = self._command("help")
         if self.OFFERS_HELP and command is not None and not isinstance(self.focused, Input):
@@ -305,7 +309,9 @@ class Dialog(ModalScreen[Result]):
         """
         command = self._command(key=event.key)
         bound = event.key in self.active_bindings  # these run only after this handler
-        if bound or command is None or command.group == "move":
+        if command is None or (bound and not self._passes_on(command)):
+            return
+        if command.group == "move" and not self._passes_on(command):
             return
         event.stop()
         if command.id == "help":
@@ -315,6 +321,12 @@ class Dialog(ModalScreen[Result]):
             self.app.key_again(event)
         else:
             self.not_here(command.title)
+
+    def _passes_on(self, command: Command) -> bool:
+        """Whether the results leave with this key, although the dialog has a use for it."""
+        if not self.over or isinstance(self.focused, Input):
+            return False
+        return command.id in self.LEAVES or (command.id in _STEPS and not self._long)
 
     def not_here(self, title: str) -> None:
         """Say that a command of the board does nothing in this dialog."""
@@ -365,6 +377,11 @@ class Dialog(ModalScreen[Result]):
         if self.query("#reading"):
             self.reading.scroll_relative(y=by, animate=False)
             self.call_after_refresh(self.show)
+
+    def action_page(self, by: int) -> None:
+        """Scroll by pages; a line of the last one stays in sight."""
+        if self.query("#reading"):
+            self.action_scroll(by * max(1, self.reading.size.height - 1))
 
     @property
     def deaf(self) -> bool:

@@ -140,4 +140,5 @@ class HelpScreen(Dialog[None]):
 
 
 def _keys_of(command: Command) -> str:
-    return " ".join(spelled(key) for key in command.keys) or f": {command.title}"
+    keys = [*command.keys, *(["ctrl+c"] if command.id == "quit" else [])]  # which is not the user's
+    return " ".join(map(spelled, keys)) or f": {command.title}"

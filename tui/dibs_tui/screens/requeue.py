@@ -19,6 +19,7 @@ from dibs_tui.acting.plan import Target
 from dibs_tui.lifecycle.background import run_in_background
 from dibs_tui.model.rows import Row, row
 from dibs_tui.screens.dialog import Dialog
+from dibs_tui.text.ages import counted
 from dibs_tui.text.safe import clean
 from dibs_tui.widgets.key_line import Key
 
@@ -124,11 +125,15 @@ class RequeueScreen(Dialog[tuple[Target, ...]]):
         self.put(Brief("FOUND" if found else "NONE", ink, fact, (), rows, then))
 
     def on_text_area_changed(self) -> None:
-        """Forget what was found: the list is another now."""
+        """Forget what was found: the list is another now; and count its lines."""
         self._targets = ()
-        if self.brief is not None and self.brief.fact != _FACT:
+        lines = sum(bool(line.strip()) for line in self.query_one(TextArea).document.lines)
+        fact = f"{counted(lines, 'line')} to look up" if lines else _FACT
+        if self.brief is None or self.brief.fact != fact:
             then = lines_of("ctrl+g looks them up; nothing changes yet.")
-            self.put(Brief("LIST", "accent", _FACT, (), (), then))
+            self.put(Brief("LIST", "accent", fact, (), (), then))
+        else:
+            self.show()
 
     def action_leave(self) -> None:
         """Cancel."""

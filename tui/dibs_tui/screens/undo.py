@@ -33,6 +33,7 @@ class UndoScreen(Ask):
 
     HEADING: ClassVar[str] = "Undo"
     YES: ClassVar[str] = "undo"
+    LEAVES: ClassVar[frozenset[str]] = frozenset(("undo",))
     BINDINGS: ClassVar[list[BindingType]] = [("u,z", "other", "other act")]
 
     def __init__(
@@ -99,7 +100,8 @@ class UndoScreen(Ask):
         if len(self._step) > 1 and not event.over:
             event.prevent_default()
             self.dismiss()
-            self._plan(self._step)
+            # By the app: what this screen opens could not report back, because it has ended.
+            self.app.call_later(self._plan, self._step)
 
     def action_other(self) -> None:
         """Switch between the last act on the task and the last on the board."""
@@ -112,11 +114,9 @@ class UndoScreen(Ask):
         task = board.undo(self._step[0], by=self.operator.by)
         if task is None:
             act = spoken(self._step[0].verb)
-            return done(f"the {act} is undone. Esc, then u, undoes the act before it.")
+            return done(f"the {act} is undone. u undoes the act before it.")
         self.made = {self._step[0].dst: task.name}
-        return done(
-            f"{clean(task.id)} is {task.state} again. Esc, then u, undoes the act before it."
-        )
+        return done(f"{clean(task.id)} is {task.state} again. u undoes the act before it.")
 
 
 def _effect(event: Event) -> str:

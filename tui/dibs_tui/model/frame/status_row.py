@@ -42,7 +42,8 @@ class Listed(NamedTuple):
     sort: str = ""
     row: int = 0
     """The number of the row under the cursor from 1 on; 0 without one."""
-    rows: int = 0
+    rows: int | None = 0
+    """How many rows there are; None for a list whose title says that."""
 
 
 def status_row(
@@ -103,7 +104,7 @@ def listed_pieces(listed: Listed, cells: int, keep: int = _LEAST) -> Pieces:
         found.append(Piece(place, "muted"))
     else:
         found.append(Piece(f"sorted by {listed.sort}", "muted"))
-    if listed.filter and cells >= _WIDE:
+    if listed.filter and cells >= _WIDE and listed.rows is not None:
         found.insert(2, Piece(f"{counted(listed.rows, 'row')}  ", "muted"))
     while found and not found[-1].text.strip():
         found.pop()
