@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from dibs.cli.refusal import fields
 from dibs.cli.say import fields_of
 from dibs.cli.stats import prometheus
 from dibs.host import boottime
+from dibs.model.sample import SECOND
 from dibs.serve import service, values
 from dibs.serve.deliveries import HookPlace
 from dibs.serve.hook_sender import HookSenders
@@ -91,9 +93,12 @@ class Moved(Movable):
 def _serve(board: str, tokens: str, clocks: str, answer: int) -> None:
     world = FollowedWorld(Path(clocks))
 
-    def moved(where: str, host: str = "") -> Any:
+    def moved(where: str, host: str = "", *, step: float = 0.0) -> Any:
         here = dibs.this_host()
-        return opened(Moved(Path(where), world), here._replace(name=host) if host else here)
+        found: Any = opened(Moved(Path(where), world), here._replace(name=host) if host else here)
+        found.for_host = partial(moved, where)  # another board in the same world
+        found._store.patience = int(step * SECOND) or found._store.patience
+        return found
 
     service.open = moved  # type: ignore[assignment, attr-defined]
     values.boottime = lambda: boottime() + world.now_boot()  # type: ignore[attr-defined]
