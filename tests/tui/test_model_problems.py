@@ -13,6 +13,7 @@ from dibs.model.delta import Delta
 from dibs.model.filters import parse
 from dibs.model.usual import ENOUGH
 from dibs_tui.model.board import BoardModel
+from dibs_tui.model.brake import Brake
 from dibs_tui.model.causes import MissedBeat, simultaneous
 from dibs_tui.model.oldest_waiting import OldestWaiting
 from dibs_tui.model.problem_lines import lines_of
@@ -379,6 +380,37 @@ def test_when_every_claim_is_stale_the_storage_is_the_only_line(hosts: int) -> N
     assert line.problem.id == "storage"
     assert len(line.problem.claims) == hosts * 6
     assert count(groups) == 1
+
+
+@pytest.mark.parametrize("word", ["why", "full"])
+def test_a_storage_that_takes_no_writes_is_the_only_line_for_the_claims_that_cannot_beat(
+    word: str,
+) -> None:
+    model = still()
+    for n in range(18):
+        beats = (24.0, 19.0, 14.0, 9.0) if n % 2 else (500.0 + n,)
+        claim(model, f"a{n}", f"w{n % 4}", f"n{n % 3}", beats=beats, ttl=60)
+    setattr(model.storage, word, "no room, or a read-only mount")
+    (line,) = lines_of(model, problems(model, CONFIG))
+    assert line.problem.id == "storage"
+    (shown,) = wall_lines(model, CONFIG)
+    assert shown.name == "storage"
+
+
+@pytest.mark.parametrize("well", [0, 6])
+def test_on_the_wall_the_brake_and_its_cause_are_one_line(
+    well: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Brake, "why", lambda brake, at: "18 claims on 3 hosts stopped beating")
+    model = still()
+    for n in range(18):
+        claim(model, f"a{n}", f"w{n % 4}", f"n{n % 3}", beats=(500.0 + n,), ttl=60)
+    for n in range(well):
+        claim(model, f"b{n}", "v", "n9", ttl=600)
+    (shown,) = wall_lines(model, CONFIG)
+    assert shown.name == ("3 hosts" if well else "storage")
+    (only,) = wall_lines(still(), CONFIG)
+    assert (only.name, only.word) == ("bulk acts", "locked"), "a slow test write has no other line"
 
 
 def test_no_claim_counts_for_two_causes() -> None:

@@ -141,7 +141,9 @@ def problems(
         shown = [claim for claim in claims if test(model.entry(claim.holder.task))]
     found = list(separate_causes(model, shown))
     folded = {name for cause in found for name in cause.claims}
-    if any(problem.claims for _, problem in board):  # the storage stands for what stopped together
+    cannot_write = bool(model.storage.why or model.storage.full)
+    if any(problem.claims for _, problem in board) or cannot_write:
+        # The line of the storage stands for what stopped together.
         found = [cause for cause in found if not cause.is_moment]
     shared = list(shared_failures(model, test))
     alike = {task.name for failure in shared for task in failure.tasks}
@@ -152,7 +154,11 @@ def problems(
         _group("failed", _BOARD, iter(board)),
         _group("stale", "stale together: same host, owner or moment", _folds(found)),
         _group("stale", "stale: lease expired or process exited", _stale(model, shown, folded)),
-        _group("late", "late: heartbeat overdue, lease still running", _late(model, shown)),
+        _group(
+            "late",
+            "late: heartbeat overdue, lease still running",
+            _late(model, () if cannot_write else shown),
+        ),
         _group("late", "unusually long: heartbeats, but perhaps no work", _long(model, shown)),
         _group(
             "failed", "broken: workers whose tasks fail one after the other", _broken(model, test)
@@ -221,7 +227,8 @@ def _board(
         reason = "the board's clock cannot be read here: ages count from the newest heartbeat"
         yield 2, Problem(STORAGE, "0/clock", "failed", "clock", "untrusted", reason)
     hosts = {claim.host for claim in claims}
-    if len(claims) >= MANY and len(hosts) > 1 and all(claim.stale for claim in claims):
+    stopped = len(claims) >= MANY and len(hosts) > 1 and all(claim.stale for claim in claims)
+    if stopped and not (storage.why or storage.full):
         reason = (
             f"all {len(claims):,} claims on {len(hosts):,} hosts are stale: "
             "check storage, network and clock before the workers"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dibs import Finding, Verdict
 from dibs.model.waiters import BROKEN, IDLE, PAUSED
 from dibs_tui.model.problem_lines import ProblemLine, lines_of, members
-from dibs_tui.model.problems import WORKERS, problems
+from dibs_tui.model.problems import WORKERS, Problem, problems
 from dibs_tui.text.ages import UNREAD, clock, counted, many, rate, short
 from dibs_tui.text.safe import clean
 
@@ -58,14 +58,22 @@ def wall_lines(
     word, why = trouble
     if word:  # what was wrong before may be over
         return [WallLine("failed", "alarm", "board", clean(word), clean(why))]
+    groups = problems(model, config, findings)
     found = [*_pauses(model)]
-    if brake := model.brake.why(time.monotonic()):
+    brake = model.brake.why(time.monotonic())
+    if brake and not any(_is_storage(problem) for group in groups for problem in group.problems):
         found.append(WallLine("breaker", "alarm", "bulk acts", "locked", clean(brake, _LONG)))
     if back := came_back(model):
         found.append(WallLine("from", "late", back, "", ""))
-    groups = problems(model, config, findings)
     found += [_line(model, line) for line in lines_of(model, groups)]
     return sorted(found, key=lambda line: line.glyph != "asked")
+
+
+def _is_storage(problem: Problem) -> bool:
+    """Whether a line already says that many claims stopped together, as the brake does."""
+    return problem.key in ("0/read-only", "0/full", "0/storage") or problem.key.startswith(
+        "1/moment"
+    )
 
 
 def came_back(model: BoardModel) -> str:
