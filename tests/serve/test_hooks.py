@@ -19,6 +19,7 @@ import pytest
 
 import dibs
 from dibs.model.hooks import EVENTS, LOCK, MOST, RETRY, Hook
+from dibs.serve import hook_sender
 from dibs.serve.deliveries import (
     FAILED,
     WAITING,
@@ -27,8 +28,9 @@ from dibs.serve.deliveries import (
     place_of,
 )
 from dibs.serve.delivery_access import findings
-from dibs.serve.hook_request import SECONDS
-from dibs.serve.hook_sender import TTL
+from dibs.serve.hook_request import SECONDS, networks_of
+from dibs.serve.hook_sender import TTL, HookSenders, HookTarget
+from dibs.serve.values import cursor_text
 from tests.patience import PATIENCE
 from tests.serve.hook_receiver import SECRET, HookReceiver, Received, receiving
 from tests.serve.http_client import until
@@ -279,6 +281,39 @@ def test_several_servers_send_each_delivery_once_and_one_goes_on_when_the_sender
     assert len(receiver.all) == 61
     for server in servers:
         server.stop()
+
+
+def test_a_sender_that_falls_silent_is_succeeded_from_where_it_said_all_was_received(
+    scratch: Path, receiver: HookReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The silent twin of a sender that is killed: it lives and does nothing."""
+    monkeypatch.setattr(hook_sender, "_AGAIN", 0.1)
+    board = with_hook(scratch / "board", receiver.url)
+    (hook,) = dibs.open(scratch / "board").settings.hooks
+    silent = board.acquire(
+        f"{LOCK}ci", owner="serve-web-1", ttl=2, metadata=f"hook=ci folder={'f' * 16}"
+    )
+    silent.note(f"all received up to {cursor_text(board.log.end())}")
+    board.add("gap")
+    place, said = HookPlace(str(scratch / "other")), list[str]()
+    targets = [HookTarget(hook, SECRET.encode())]
+    senders = HookSenders(
+        str(scratch / "board"), place, targets, networks_of(["127.0.0.1"]), said.append
+    )
+
+    def is_followed() -> bool:
+        silent.beat()
+        return bool(Deliveries(place, "ci").state().cursor)
+
+    senders.begin()
+    try:
+        until(is_followed)
+        until(lambda: receiver.ids == ["gap"])
+        assert Deliveries(place, "ci").state().missed == 0
+        assert said == []
+    finally:
+        senders.stop()
+        senders.end(PATIENCE)
 
 
 def test_a_receiver_that_hangs_holds_up_neither_claims_nor_other_hooks(

@@ -307,6 +307,20 @@ def test_calls_that_hang_are_answered_and_what_they_return_in_the_end_is_not_los
     asyncio.run(main())
 
 
+def test_a_call_of_many_steps_may_take_longer() -> None:
+    async def main() -> None:
+        threads, over = StorageThreads("test", object, nullcontext), threading.Event()
+        threads.seconds = 0.3
+        long = asyncio.ensure_future(threads.run(over.wait, lambda: "many", seconds=PATIENCE))
+        with pytest.raises(Refusal, match="unknown whether it was done"):
+            await threads.run(over.wait, lambda: "one")
+        over.set()
+        assert await long
+        assert threads.stop(10)
+
+    asyncio.run(main())
+
+
 def test_a_call_that_is_posted_once_waits_only_once_while_one_hangs() -> None:
     async def main() -> None:
         threads, over = StorageThreads("test", object, nullcontext), threading.Event()

@@ -33,7 +33,7 @@ from dibs.serve.problems import Refusal, problem_of, unauthorized
 from dibs.serve.request_keys import RequestKeys, with_nonce
 from dibs.serve.route_table import OPEN, READ, STREAM, WAIT, Made, Route, RouteCall, RouteTable
 from dibs.serve.routes import ROUTES
-from dibs.serve.service import TICK, Service
+from dibs.serve.service import LONG, TICK, Service
 from dibs.serve.streams import head_of_stream
 from dibs.serve.tokens import Principal, hash_of
 from dibs.serve.waiting import WaitingRequests
@@ -196,7 +196,8 @@ class BoardHttp:
                 _look_at_lock(service, found)
             return found
 
-        found = await threads.run(work, partial(about, call), partial(self._not_read, digest, key))
+        late, seconds = partial(self._not_read, digest, key), LONG if route.long else 0.0
+        found = await threads.run(work, partial(about, call), late, seconds)
         if route.method != "GET":
             self._acted(route)
         return found

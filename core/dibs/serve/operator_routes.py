@@ -529,6 +529,7 @@ OPERATOR_ROUTES = (
         Role.OPERATOR,
         "Act on many exact names; the ledger has one outcome for each",
         _act,
+        long=True,
         frees=True,
         body={
             "act": Field(TEXT, "the act", needed=True, words=tuple(_ACTS)),
@@ -590,6 +591,7 @@ OPERATOR_ROUTES = (
         Role.WORKER,
         "Requeue every stale claim and due task, as a janitor does",
         _reap,
+        long=True,
         whole=True,
         frees=True,
         answer={"reaped": "object"},

@@ -69,6 +69,8 @@ class Route(NamedTuple):
     status: int = 200
     many: str = ""
     """The name of a part of the path that may have several segments; empty if none."""
+    long: bool = False
+    """Whether it may take longer than one step, because it does many."""
     whole: bool = False
     """Whether it is about the complete board, so that a token with a prefix is refused."""
 

@@ -30,8 +30,8 @@ _HOSTS = 64
 """For so many hosts the board stays open."""
 TICK = 0.1
 """Seconds between two looks at what has expired."""
-STEP, _VERB, _READ = 4.0, 6.0, 60.0
-"""Seconds for which a step tries; after which a request is answered, and one that reads much."""
+STEP, _VERB, LONG = 4.0, 6.0, 60.0
+"""Seconds for which a step tries; after which a request is answered, and one of many steps."""
 
 
 class Wording(NamedTuple):
@@ -125,7 +125,7 @@ class Service:
         """Open the board, and follow it."""
         await self.verbs.run(self._open)
         await self.reading.run(lambda: self.reads)
-        self.verbs.seconds, self.reading.seconds = _VERB, _READ
+        self.verbs.seconds, self.reading.seconds = _VERB, LONG
 
     def _open(self) -> None:
         self.board.require_mounted()

@@ -42,7 +42,7 @@ MOST = 20_000
 class BoardCall:
     """A call that waits or runs."""
 
-    __slots__ = ("about", "at", "call", "future", "late")
+    __slots__ = ("about", "at", "call", "future", "late", "seconds")
 
     def __init__(
         self,
@@ -50,6 +50,7 @@ class BoardCall:
         about: Callable[[], Hashable],
         future: asyncio.Future[Any] | None = None,
         late: Callable[[Any], object] | None = None,
+        seconds: float = 0.0,
     ) -> None:
         self.call = call
         self.about = about
@@ -58,6 +59,8 @@ class BoardCall:
         """For its result; None if no one waits for that."""
         self.late = late
         """Receives a result for which its caller has not waited."""
+        self.seconds = seconds
+        """So long it may take; 0 for as long as others."""
         self.at = time.monotonic()
 
 
@@ -139,16 +142,18 @@ class StorageThreads(Generic[Own]):
         call: Callable[[], Found],
         about: Callable[[], Hashable] = str,
         late: Callable[[Found], object] | None = None,
+        seconds: float = 0.0,
     ) -> Found:
         """What a call returns, or raises.
 
         `about` gives what it is about, such as an id; empty if it is about nothing given. `late`
-        receives, in the loop, what the call returns after its time was up.
+        receives, in the loop, what the call returns after its time was up, which are `seconds` if
+        it may take longer than others.
         """
         if self.waiting >= MOST:
             raise Refusal("busy", "too many requests wait for the board", retry_after_ms=1000)
         future: asyncio.Future[Found] = self._loop.create_future()
-        self._jobs.append(BoardCall(call, about, future, late))
+        self._jobs.append(BoardCall(call, about, future, late, seconds))
         if not self._waking:
             self._waking = True
             self._loop.call_soon(self._wake)
@@ -291,11 +296,12 @@ class StorageThreads(Generic[Own]):
             self._hand_over(active, job.about())
         for worker in (*self._hung, active):
             job = worker.job
-            if job is not None and now - worker.since >= self.seconds:
+            if job is not None and now - worker.since >= (job.seconds or self.seconds):
                 _refuse(job, "uncertain", "so it is unknown whether it was done: try again")
         for queue in (self._aside, self._jobs):
             with suppress(IndexError):
-                if self._is_late(queue[0], now):
+                first = queue[0]
+                if first is not None and now - first.at >= self.seconds:
                     for waits in tuple(queue):
                         if waits is not None and self._is_late(waits, now):
                             _refuse(waits, "busy", "so it was not done: try again")
@@ -303,7 +309,7 @@ class StorageThreads(Generic[Own]):
             self._spare.pop(0).wakes.put(False)
 
     def _is_late(self, job: BoardCall | None, now: float) -> bool:
-        return job is not None and now - job.at >= self.seconds
+        return job is not None and now - job.at >= (job.seconds or self.seconds)
 
     def _hand_over(self, worker: StorageWorker[Own], about: Hashable) -> None:
         """Leave a thread alone with its call; another one does what comes next."""
