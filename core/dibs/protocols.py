@@ -174,6 +174,26 @@ class Claim(Protocol):
         'available'
         """
 
+    def confirm(self, *, ttl: float | None = None, metadata: str | None = None) -> None:
+        """Beat, and from then on `release_unconfirmed` of this claim does nothing.
+
+        For a program that gives away a claim a second time, because the first answer was lost.
+
+        >>> claim.confirm()
+        >>> claim.release_unconfirmed()
+        False
+        """
+
+    def release_unconfirmed(self, reason: str = "") -> bool:
+        """Release the claim if no one has confirmed or beaten it; whether it was released.
+
+        For a program whose answer with this claim was lost, so that no one may know of it. The
+        board decides: another program may have found the claim meanwhile, and given it away.
+
+        >>> claim.release_unconfirmed("the client has gone")
+        True
+        """
+
     def ask(self, question: str) -> Task:
         """End the claim with a question to a person; no attempt is counted.
 

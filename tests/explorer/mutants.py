@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import (
     mutants_claims,
+    mutants_confirming,
     mutants_later,
     mutants_lives,
     mutants_locks,
@@ -21,6 +22,7 @@ from .mutant import Mutant
 
 MUTANTS: list[Mutant] = [
     *mutants_claims.MUTANTS,
+    *mutants_confirming.MUTANTS,
     *mutants_plain.MUTANTS,
     *mutants_questions.MUTANTS,
     *mutants_lives.MUTANTS,

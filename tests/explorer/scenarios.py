@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import (
     scenes_add,
     scenes_claims,
+    scenes_confirming,
     scenes_later,
     scenes_locks,
     scenes_looks,
@@ -23,6 +24,7 @@ from .scenario import Scenario
 
 SCENARIOS: list[Scenario] = [
     *scenes_claims.SCENARIOS,
+    *scenes_confirming.SCENARIOS,
     *scenes_operator.SCENARIOS,
     *scenes_add.SCENARIOS,
     *scenes_later.SCENARIOS,

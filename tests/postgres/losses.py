@@ -173,6 +173,8 @@ SCENES: Mapping[str, Scene] = {
     "board.payload": read(lambda b, c: b.payload(c.task)),
     "claim.payload": read(lambda b, c: c.payload()),
     "claim.beat": Scene(lambda b, c: c.beat(note="step 1", metadata="a=b"), claimed),
+    "claim.confirm": Scene(lambda b, c: c.confirm(metadata="a=b"), claimed),
+    "claim.release_unconfirmed": Scene(lambda b, c: c.release_unconfirmed("gone"), claimed),
     "claim.note": Scene(lambda b, c: c.note("step 1"), claimed),
     "claim.keep_output": Scene(lambda b, c: c.keep_output(65_536) and None, claimed),
     "claim.verify": read(lambda b, c: c.verify()),

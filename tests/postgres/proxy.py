@@ -49,6 +49,7 @@ class Proxy:
         """How many were lost."""
         self.connections = 0
         self._plan: tuple[int, Loss] | None = None
+        self._text: tuple[bytes, Loss] | None = None
         self._late: list[_Link] = []
         self._links: set[_Link] = set()
         self._loop = asyncio.new_event_loop()
@@ -80,6 +81,10 @@ class Proxy:
         """Lose the request of that number, counted from now; the first is 0."""
         self.requests = self.lost = 0
         self._plan = number, what
+
+    def lose_text(self, text: bytes, what: Loss) -> None:
+        """Lose the next request with this text, over whatever connection it comes."""
+        self.lost, self._text = 0, (text, what)
 
     def spare(self) -> None:
         """Lose nothing any more."""
@@ -176,6 +181,13 @@ class Proxy:
         """What is to be lost of the request that is under way."""
         return self._plan[1] if self._plan and self._plan[0] == self.requests else None
 
+    def wanted(self, message: bytes) -> Loss | None:
+        """What is to be lost of the request that this message begins, because of its text."""
+        if self._text is None or self._text[0] not in message:
+            return None
+        what, self._text = self._text[1], None
+        return what
+
     def done(self) -> None:
         """One more request is over."""
         self.requests += 1
@@ -210,6 +222,8 @@ class _Link:
         self._late = b""
         self.hushed = False
         """Whether nothing more is passed on."""
+        self._due: Loss | None = None
+        """What is to be lost of the request that is under way here, because of its text."""
 
     async def run(self) -> None:
         """Pass everything on, until one side ends or the plan says so."""
@@ -269,7 +283,8 @@ class _Link:
                 continue
             if kind not in b"pX":  # passwords and farewells are no requests
                 self._asked = True
-            due = self._proxy.due() if self._asked else None
+            self._due = self._proxy.wanted(message) or self._due
+            due = (self._due or self._proxy.due()) if self._asked else None
             if due is Loss.REQUEST:
                 self._proxy.note_lost()
                 return
@@ -294,7 +309,7 @@ class _Link:
             await self._proxy.opened()
             if self.hushed:
                 continue
-            lost = self._proxy.due() if self._asked else None
+            lost = (self._due or self._proxy.due()) if self._asked else None
             if lost is not None and kind != b"Z":
                 held += message
                 continue

@@ -6,7 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import dibs
@@ -15,6 +16,11 @@ from tests.patience import PATIENCE
 from tests.serve.http_client import HttpClient
 
 ENV = os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+_FETCHED = """
+import runpy, dibs.serve.http_server as server
+server._FETCHED = {}
+runpy.run_module("dibs", run_name="__main__")
+"""
 
 
 def run_dibs(board: Path, *words: str) -> str:
@@ -55,25 +61,31 @@ class ServerProcess:
         listen: str = "127.0.0.1:0",
         more: Mapping[str, str] | None = None,
         where: str = "",
+        fetched: float | None = None,
     ) -> None:
         """`more` are variables of its environment.
 
-        `where` is the board if it is no directory; `board` is then where its tokens are.
+        With `where` the board is a database, and only the tokens are in the directory. `fetched`
+        are the seconds after which a claim is released whose answer no one has asked for again.
         """
         if where:
             words = ("--tokens", str(board / FOLDER), *words)
         elif not board.exists():
             dibs.open(board, create=True)
+        start = ["-m", "dibs"]
+        if fetched is not None:
+            start = ["-c", _FETCHED.format(fetched)]
         self.board = board
+        self.where = where or str(board)
+        """The address of the board."""
         self.log = board.parent / f"{board.name}.serve.log"
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [
                     sys.executable,
-                    "-m",
-                    "dibs",
+                    *start,
                     "-d",
-                    where or str(board),
+                    self.where,
                     "serve",
                     "--listen",
                     listen,
@@ -96,6 +108,15 @@ class ServerProcess:
     def client(self, name: str, role: str = "worker", agent: str | None = None) -> HttpClient:
         """A client with a new token."""
         return HttpClient(self.url, add_token(self.board, name, role), agent)
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """It stands still in the block, as if its machine had been suspended."""
+        self.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
         """End it at once, as a power cut would."""

@@ -23,7 +23,7 @@ from dibs.serve.bodies import FLAG, NAMES, NUMBER, TEXT, WHOLE, Field, read_body
 from dibs.serve.lease_terms import LeaseTerms, terms_of
 from dibs.serve.lock_names import check_lock_name, id_of, is_name
 from dibs.serve.problems import CODES, Refusal, code_of
-from dibs.serve.request_keys import RequestKeys
+from dibs.serve.request_keys import RequestKeys, Sent
 from dibs.serve.route_table import RouteTable
 from dibs.serve.routes import ROUTES
 from dibs.serve.storage import StorageThreads
@@ -349,7 +349,7 @@ def test_kept_answers_are_bounded_and_what_is_being_done_is_not_forgotten(
         waits = keys.begin("t", "waits", b"1")
         for n in range(20):
             keys.find("t", f"k{n}", b"1")
-            keys.begin("t", f"k{n}", b"1").set_result((200, b"x"))
+            keys.begin("t", f"k{n}", b"1").set_result(Sent(200, b"x"))
         assert keys.find("t", "k0", b"1") is None
         assert keys.find("t", "waits", b"1") is waits
         with pytest.raises(Refusal, match="X-Request-Key"):

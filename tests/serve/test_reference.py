@@ -109,6 +109,7 @@ def examples(client: HttpClient) -> dict[str, tuple[str, object]]:
         "GET /v1/claims/{name}": (claim(held), None),
         "POST /v1/claims/{name}/beat": (claim(held, "beat"), {"note": "n"}),
         "POST /v1/claims/{name}/note": (claim(held, "note"), {"text": "n"}),
+        "POST /v1/claims/{name}/release-unconfirmed": (claim(held, "release-unconfirmed"), {}),
         "POST /v1/claims/{name}/verify": (claim(held, "verify"), {}),
         "POST /v1/claims/{name}/output": (claim(held, "output"), keep),
         "GET /v1/claims/{name}/output": (claim(held, "output"), None),

@@ -51,7 +51,7 @@ def _claim_many(voice: Voice, board: Board, args: argparse.Namespace, terms: dic
         if code := _hand_over(voice, "claimed", each):
             for other in found[place:]:  # nor would anyone learn their names
                 with suppress(DibsError):
-                    other.release("its name could not be printed")
+                    other.release_unconfirmed("its name could not be printed")
             return code
     return 0
 
@@ -140,8 +140,8 @@ def _hand_over(voice: Voice, status: str, found: Claim) -> int:
         mute(1)
         why = f"standard output: {error.strerror}"
         try:
-            found.release(why)
-            outcome = "was released"
+            done = found.release_unconfirmed(why)
+            outcome = "was released" if done else "is held by another process that found it"
         except DibsError as trouble:
             outcome = f"could not be released ({trouble}) and is held until it expires"
         complain(f"{why}: {found.name} could not be printed, so it {outcome}")

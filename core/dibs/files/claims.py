@@ -35,7 +35,7 @@ from dibs.model.task import CLAIMED, DONE, FAILED, FREE, HELD, WAITING, Task
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from dibs.files import delays, questions
+    from dibs.files import confirming, delays, questions
     from dibs.files.outputs import OutputFiles
     from dibs.host import Terms
     from dibs.model import delays as retrying
@@ -46,6 +46,7 @@ else:
     questions, refusals = map(LazyModule, ("dibs.files.questions", "dibs.model.refusals"))
     asking = LazyModule("dibs.model.questions")
     delays, retrying = map(LazyModule, ("dibs.files.delays", "dibs.model.delays"))
+    confirming = LazyModule("dibs.files.confirming")
 
 
 _UNCLAIMED = (*WAITING, FREE)
@@ -54,6 +55,8 @@ STUCK = {errno.EPERM, errno.EBUSY, errno.ETXTBSY, errno.ENAMETOOLONG, errno.EINV
 """The errors of a rename that concern only the one file."""
 _DEFINITE = moves.DEFINITE | STUCK
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_NEW = 3.0
+"""Seconds in which the first heartbeat of another process than its maker confirms a claim."""
 
 
 def _outputs() -> ModuleType:
@@ -98,9 +101,41 @@ class FilesClaim(ClaimBase):
         note: str | None = None,
     ) -> None:
         """Extend the lease, counted from before the call; it counts only if it ends in time."""
-        record = self._changed_record(ttl, metadata)
         if note is not None:
             note = _outputs().check_note(note)
+        record = self._changed_record(ttl, metadata)
+        if not self._is_new() or not self._confirmed(record):
+            self._renew(record)
+        if note is not None:
+            self._note(note)
+
+    def _is_new(self) -> bool:
+        """Whether its record may look as it was made, and its maker may be about to undo it."""
+        made = self.record.claimed_at
+        return not self.deadline and 0 <= self._store.clock.about() - made < _NEW
+
+    def _confirmed(self, record: Record) -> bool:
+        """Beat by confirming it; False on a full disk, where a plain heartbeat needs no space."""
+        try:
+            self.confirm(ttl=record.ttl, metadata=record.metadata)
+        except StorageError:
+            return False
+        return True
+
+    def confirm(self, *, ttl: float | None = None, metadata: str | None = None) -> None:
+        """Beat before an answer names this claim again: whoever made it does not undo it then."""
+        record = self._changed_record(ttl, metadata)
+        if record.confirmed:
+            self._renew(record)
+            return
+        with confirming.turn(self._store, self.task) as mine:
+            if not mine:
+                if self._store.look(self.task.name) is False:
+                    raise self._lost()
+                raise Uncertain(f"{self.name}: it may be released just now: try again")
+            self._renew(record._replace(confirmed=True))
+
+    def _renew(self, record: Record) -> None:
         port, until = self._store.port, self._until()
         # A holder has nothing better to do than to keep trying; a single command gives up sooner.
         most = self._store.patience or (0 if self.deadline else PATIENCE)
@@ -129,8 +164,6 @@ class FilesClaim(ClaimBase):
             raise Uncertain(f"{self.name}: the disk answered after the lease had ended; stop")
         self.record = record
         self.deadline = start + int(MARGIN * self.ttl * SECOND)
-        if note is not None:
-            self._note(note)
 
     def _unchanged(self, error: OSError) -> StorageError:
         """The error for a beat on a full disk: it needs no space, but a changed record does."""
@@ -210,6 +243,11 @@ class FilesClaim(ClaimBase):
         if start_in:
             dst = delays.later_name(self._store, self.task, self.task.attempts, start_in)
         return self._end("release", dst, reason)
+
+    def release_unconfirmed(self, reason: str = "") -> bool:
+        """Release it unless anyone has confirmed or beaten it; whether it was released."""
+        self._over = confirming.release(self._store, self.task, self.record.owner, reason)
+        return self._over
 
     def ask(self, question: str) -> Task:
         """End the claim with a question to a person; no attempt is counted."""
@@ -372,6 +410,8 @@ def take(
         paused = None if free else find_pause(store, lock=task.kind == "lock")
         if paused is None:
             store.write(f"{RECORDS}/{claim.name}", encode(record))
+    except FileExistsError as error:  # whoever wrote it has found the claim by its name
+        raise Uncertain(f"{claim.name}: another process uses it: {error.strerror}") from error
     except OSError as error:
         if _requeue_unrecorded(store, claim):
             raise storage_error(error) from error

@@ -372,7 +372,7 @@ class FilesBoard(Blocks):
         except BaseException:  # Ctrl+C: else they stay claimed without a worker
             for claim in found:
                 with suppress(DibsError):
-                    claim.release("interrupted")
+                    claim.release_unconfirmed("interrupted")
             raise
         return found
 

@@ -221,8 +221,8 @@ def _again(store: BoardFiles, ident: str, terms: Terms, lease: str) -> FilesClai
 
 
 def _renew(claim: FilesClaim, terms: Terms) -> None:
-    """Beat, with the ttl and the metadata that were given."""
-    claim.beat(ttl=terms.named_ttl, metadata=terms.metadata or None)
+    """Confirm it, with the ttl and the metadata that were given."""
+    claim.confirm(ttl=terms.named_ttl, metadata=terms.metadata or None)
 
 
 def _find(store: BoardFiles, ident: str, lost: Collection[str] = ()) -> Task | None:

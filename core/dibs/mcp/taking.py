@@ -111,6 +111,6 @@ def let_go(claim: Claim | None, reason: str) -> None:
     """Release a claim whose name no one learns; if that fails, it expires."""
     if claim is not None:
         try:
-            claim.release(reason)
+            claim.release_unconfirmed(reason)
         except DibsError:
             return

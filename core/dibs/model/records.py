@@ -41,12 +41,14 @@ class Record(NamedTuple):
     """Set only in the record of a takeover."""
     flaw: str = ""
     """Why the record, or a part of it, is invalid; empty if it is valid."""
+    confirmed: bool = False
+    """Whether a second answer has given away this claim, so that its maker must not undo it."""
 
 
 def encode(record: Record) -> bytes:
     """The line of a record."""
-    owner, host, ttl, at, metadata, process, shell_snapshot, _ = record
-    before, after = _around(owner, host, ttl, metadata, process, shell_snapshot)
+    owner, host, ttl, at, metadata, process, shell_snapshot, _, confirmed = record
+    before, after = _around(owner, host, ttl, metadata, process, shell_snapshot, confirmed)
     return b"%b%a%b" % (before, round(at, 3), after)
 
 
@@ -58,6 +60,7 @@ def _around(
     metadata: str,
     process: Process | None,
     shell_snapshot: ShellSnapshot | None,
+    confirmed: bool,
 ) -> tuple[bytes, bytes]:
     """The text before and after the time; cached, because all records of a worker share it."""
     more: dict[str, object] = {}
@@ -68,6 +71,8 @@ def _around(
         more["sight"] = list(shell_snapshot)
     if metadata:
         more["metadata"] = metadata
+    if confirmed:
+        more["confirmed"] = True
     before = _inside({"v": 1, "owner": owner, "host": host, "ttl": ttl, "at": 0}).removesuffix("0")
     after = f", {_inside(more)}}}\n" if more else "}\n"
     return f"{{{before}".encode("utf-8", "replace"), after.encode("utf-8", "replace")
@@ -120,6 +125,7 @@ def decode(data: bytes) -> Record:
         metadata=text("metadata", METADATA_CHARS),
         process=process,
         shell_snapshot=_shell_snapshot(fields.get("sight")),
+        confirmed=fields.get("confirmed") is True,
     )
     return record._replace(flaw=f"bad {', '.join(flaws)}") if flaws else record
 

@@ -52,6 +52,11 @@ TTL = f"least(greatest(c.ttl, 0), {TTL_MAX})"
 """The ttl of a claim in SQL. A row from before the limits may have any number, even NaN, and every
 worker looks at it."""
 _LOOKS = 5
+_CONFIRM = """
+WITH beaten AS MATERIALIZED (SELECT dibs.beat(%s, %s, %s, %s, NULL) AS done)
+SELECT b.done, dibs.durable()::text FROM beaten b
+"""
+"""A heartbeat that survives a crash of the server, so that none undoes the claim after it."""
 _MADE = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 7305801))"
 """Waits until a step that makes a claim has ended."""
 _TAKE = "SELECT * FROM dibs.take(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
@@ -91,18 +96,30 @@ class PostgresClaim(ClaimBase):
         note: str | None = None,
     ) -> None:
         """Extend the lease, counted from before the call; it counts only if it ends in time."""
+        said = None if note is None else packed(saying.check_note(note))
+        self._beat("SELECT dibs.beat(%s, %s, %s, %s, %s)", ttl, metadata, (said,))
+
+    def confirm(self, *, ttl: float | None = None, metadata: str | None = None) -> None:
+        """Beat before an answer names this claim again: whoever made it does not undo it then."""
+        self._beat(_CONFIRM, ttl, metadata)
+
+    def _beat(
+        self,
+        sql: str,
+        ttl: float | None,
+        metadata: str | None,
+        more: tuple[object, ...] = (),
+    ) -> None:
         record = self._changed_record(ttl, metadata)
-        note = None if note is None else saying.check_note(note)
         session, until = self._session, self._until()
         start = session.boottime()
         if start >= until:
             stop = refusals.stop_or_commit(self.task)
             raise self._too_late(f"its lease could not be renewed in time: {stop}")
         data = encode(record) if record is not self.record else None
-        said = None if note is None else packed(note)
-        (beaten,) = session.step(
-            "SELECT dibs.beat(%s, %s, %s, %s, %s)",
-            (self._eid, self.task.name, ttl, data, said),
+        (beaten, *_) = session.step(
+            sql,
+            (self._eid, self.task.name, ttl, data, *more),
             f"{self.name}: the heartbeat",
             until if self.deadline else min(until, start + PATIENCE),
         )
@@ -159,6 +176,19 @@ class PostgresClaim(ClaimBase):
         if start_in:
             dst = steps.later_name(self._session, self.task, self.task.attempts, start_in)
         return self._end("release", dst, reason)
+
+    def release_unconfirmed(self, reason: str = "") -> bool:
+        """Release it unless anyone has beaten it since it was made; whether it was released."""
+        session, by = self._session, self.record.owner
+        rows = session.rows(
+            "SELECT since FROM dibs.claim WHERE eid = %s AND name = %s", (self._eid, self.task.name)
+        )
+        if not rows:
+            return False
+        dst = steps.requeued_name(self.task, self.task.attempts)
+        outcome = steps.move(session, self.task, dst, "release", by, reason, beat=rows[0][0])
+        self._over = outcome == steps.MOVED
+        return self._over
 
     def ask(self, question: str) -> Task:
         """End the claim with a question to a person; no attempt is counted."""
@@ -353,7 +383,7 @@ def _taken(
     """The names that a step has taken, empty if none; and when it began."""
     known: list[str] | None = None if own else []
     texts = verb, packed(terms.owner), packed(terms.metadata)
-    for claim in tuple(session.unanswered):  # it has no worker
+    for claim in tuple(session.unanswered):  # without a worker, unless another answer gave it
         _give_back(session, claim)
         session.unanswered.discard(claim)
     for _ in range(_LOOKS):
@@ -394,12 +424,12 @@ def _held(session: Session, taken: Task, record: Record, start: int) -> Postgres
 
 
 def _give_back(session: Session, claim: str) -> None:
-    """Release a claim whose maker never learned its name."""
+    """Release a claim whose maker never learned its name, unless someone has beaten it since."""
     session.rows(_MADE, (claim,))  # the server may be at it
     rows = session.rows("SELECT name FROM dibs.claim WHERE strpos(name, %s) > 0", (f".{claim}.",))
     for task in reading.tasks_of(name for (name,) in rows):
-        dst = steps.requeued_name(task, task.attempts)
-        steps.move(session, task, dst, "release", task.owner, "its answer was lost")
+        made = PostgresClaim(session, task, Record(owner=task.owner))
+        made.release_unconfirmed("its answer was lost")
 
 
 def attach(session: Session, text: str) -> PostgresClaim:

@@ -210,8 +210,8 @@ def _again(session: Session, ident: str, terms: Terms, lease: str) -> PostgresCl
 
 
 def _renew(claim: PostgresClaim, terms: Terms) -> None:
-    """Beat, with the ttl and the metadata that were given."""
-    claim.beat(ttl=terms.named_ttl, metadata=terms.metadata or None)
+    """Confirm it, with the ttl and the metadata that were given."""
+    claim.confirm(ttl=terms.named_ttl, metadata=terms.metadata or None)
 
 
 def _take_over(session: Session, task: Task) -> None:

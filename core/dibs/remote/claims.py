@@ -77,14 +77,20 @@ class RemoteClaim(ClaimBase):
         note: str | None = None,
     ) -> None:
         """Extend the lease, counted from before the call; it counts only if it ends in time."""
-        record = self._changed_record(ttl, metadata)
         note = None if note is None else saying.check_note(note)
+        self._beat({"ttl": ttl, "metadata": metadata, "note": note})
+
+    def confirm(self, *, ttl: float | None = None, metadata: str | None = None) -> None:
+        """Beat before an answer names this claim again: whoever made it does not undo it then."""
+        self._beat({"ttl": ttl, "metadata": metadata, "confirm": True})
+
+    def _beat(self, given: dict[str, Any]) -> None:
+        record = self._changed_record(given["ttl"], given["metadata"])
         session, until = self._session, self.deadline
         start = session.boottime()
         if until and start >= until:
             stop = refusals.stop_or_commit(self.task)
             raise self._too_late(f"its lease could not be renewed in time: {stop}", "beat")
-        given = {"ttl": ttl, "metadata": metadata, "note": note}
         found = self._post("beat", given, until or start + PATIENCE)
         if until and session.boottime() >= until:
             raise Uncertain(f"{self.name}: the server answered after the lease had ended; stop")
@@ -139,6 +145,13 @@ class RemoteClaim(ClaimBase):
             self._require_time("its lease was not renewed in time; stop", "release")
         given = {"reason": reason_of(reason), "start_in": start_in or None}
         return self._end("release", given)
+
+    def release_unconfirmed(self, reason: str = "") -> bool:
+        """Release it unless anyone has confirmed or beaten it; whether it was released."""
+        done = reading.sought(self._session, "release", (self.task.name,))
+        found = self._post("release-unconfirmed", {"reason": reason_of(reason)}, done=done)
+        self._over = found.get("status") != "kept"
+        return self._over
 
     def ask(self, question: str) -> Task:
         """End the claim with a question to a person; no attempt is counted."""
@@ -271,7 +284,7 @@ def _record(given: dict[str, Any], ttl: float, terms: Terms) -> Record:
 
 
 def _release_unanswered(session: RemoteSession) -> None:
-    """Release what earlier requests claimed whose answers were lost: it has no worker."""
+    """Release what earlier requests claimed whose answers were lost, unless someone has it."""
     for mark in tuple(session.unanswered):
         try:
             _release_made(session, mark)
@@ -285,7 +298,7 @@ def _release_made(session: RemoteSession, mark: str) -> None:
     """Release a claim whose maker never learned its name."""
     for task in reading.snapshot(session, ended=False).tasks.values():
         if task.live and task.claim.endswith(f"-{mark}"):
-            RemoteClaim(session, task, Record()).release("its answer was lost")
+            RemoteClaim(session, task, Record()).release_unconfirmed("its answer was lost")
 
 
 def attach(session: RemoteSession, text: str) -> RemoteClaim:

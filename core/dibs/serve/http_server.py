@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from dibs.model.errors import DibsError
+from dibs.model.errors import DibsError, Lost
 from dibs.serve.answers import (
     encoded_answer,
     json_answer,
@@ -30,7 +30,7 @@ from dibs.serve.connections import (
     is_half_closed,
 )
 from dibs.serve.problems import Refusal, problem_of, unauthorized
-from dibs.serve.request_keys import RequestKeys, with_nonce
+from dibs.serve.request_keys import RequestKeys, Sent, with_nonce
 from dibs.serve.route_table import OPEN, READ, STREAM, WAIT, Made, Route, RouteCall, RouteTable
 from dibs.serve.routes import ROUTES
 from dibs.serve.service import LONG, TICK, Service
@@ -131,14 +131,14 @@ class BoardHttp:
                 return head_of_stream(request_id)
             end_with_client(request)
             return await self.watchers.serve(request, request_id, route.path, digest, call)
-        status, data = await self._done(request, route, digest, call)
+        sent = await self._done(request, route, digest, call)
         if route.path == "/metrics":
-            return response(data, request_id, status, "text/plain; version=0.0.4")
-        return json_answer(request, data, request_id, status)
+            return response(sent.data, request_id, sent.status, "text/plain; version=0.0.4")
+        return json_answer(request, sent.data, request_id, sent.status)
 
     async def _done(
         self, request: web.BaseRequest, route: Route, digest: str, call: RouteCall, key: str = ""
-    ) -> tuple[int, bytes]:
+    ) -> Sent:
         """Do what a request asks for; a claim that its client cannot learn of is released."""
         if route.kind == WAIT and self.waiting.concerns(call):
             given = [call, call._replace(given={**call.given, "again": False})]
@@ -158,9 +158,24 @@ class BoardHttp:
         if made is not None and _gone(request):
             self._not_read(digest, key, made)
             _refuse_half_closed(request, key)
-        if isinstance(found, str):
-            return route.status, found.encode()
-        return route.status, encoded_answer(made.answer if made is not None else found)
+        if made is not None:
+            return Sent(route.status, encoded_answer(made.answer), made.claim)
+        data = found.encode() if isinstance(found, str) else encoded_answer(found)
+        return Sent(route.status, data)
+
+    async def _confirm(self, digest: str, key: str, claim: str) -> None:
+        """Confirm on the board a claim that an answer gives away once more.
+
+        The one that asked first may have gone, and then this claim is about to be released.
+        """
+        self._unread.pop((digest, key), None)
+        service = self.service
+
+        def work() -> None:
+            with suppress(Lost):  # it has ended since, and the answer is still the same
+                service.board.attach(claim).confirm()
+
+        await service.verbs.run(work, lambda: claim)
 
     def _not_read(self, digest: str, key: str, found: Any) -> None:
         """See to a claim whose client has no answer; it may ask for it again with its key."""
@@ -231,6 +246,7 @@ class BoardHttp:
         fingerprint = hashlib.sha256("\0".join(parts).encode() + b"\0" + meant).digest()
         kept = self.keys.find(digest, key, fingerprint)
         self._unread.pop((digest, key), None)
+        shared = kept is not None
         if kept is None:
             call = RouteCall(who, agent, path, read_body(body, route.body))
             call = with_nonce(call, digest, key, fingerprint)
@@ -246,9 +262,11 @@ class BoardHttp:
                 if problem is None or problem.status >= 500:
                     self.keys.drop(digest, key)
                     raise
-                kept.set_result((problem.status, encoded_answer(problem.fields(request_id))))
-        status, data = await asyncio.shield(kept)
-        return json_answer(request, data, request_id, status)
+                kept.set_result(Sent(problem.status, encoded_answer(problem.fields(request_id))))
+        sent = await asyncio.shield(kept)
+        if shared and sent.claim:
+            await self._confirm(digest, key, sent.claim)
+        return json_answer(request, sent.data, request_id, sent.status)
 
     async def _principal(self, request: web.BaseRequest) -> tuple[str, Principal]:
         """Who asks, by the token; the body is not read before."""

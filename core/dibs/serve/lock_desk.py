@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from dibs.model.task import FREE, HELD
 from dibs.serve.lease_terms import LeaseTerms, terms_of
 from dibs.serve.lock_names import LONG, SESSION, check_lock_name, id_of, is_name
 from dibs.serve.problems import Refusal
+from dibs.serve.route_table import Made
 
 if TYPE_CHECKING:
     from dibs.board import Board
@@ -48,8 +49,8 @@ class HeldLock:
     """A lock that is held, as far as this server knows."""
 
     __slots__ = (
-        *("asked", "board", "claim", "expired", "metadata", "name", "octo", "owner", "task"),
-        *("terms", "ttl", "until"),
+        *("board", "claim", "expired", "metadata", "name", "octo", "owner", "task", "terms"),
+        *("ttl", "until"),
     )
 
     def __init__(self, task: Task, name: str, owner: str, metadata: str, terms: LeaseTerms) -> None:
@@ -65,8 +66,6 @@ class HeldLock:
         self.claim: Claim | None = None
         self.board: Board | None = None
         """The board of the claim: that of another thread may hang."""
-        self.asked = 0
-        """How often its holder has asked for it again."""
         self.expired = False
         """Whether its expiry was reported."""
         self.octo = False
@@ -138,7 +137,7 @@ class LockDesk:
         metadata: str = "",
         terms: LeaseTerms = LeaseTerms(),  # noqa: B008 (it is immutable)
         mark: str = "",
-    ) -> Answer:
+    ) -> Answer | Made:
         """The lock, or who has it; the same agent gets the lease again that it has, and `again`.
 
         By its `mark` a claim is found whose server died before it wrote more than its name.
@@ -175,7 +174,7 @@ class LockDesk:
         lease.octo = True
         lease.count_from(start, ttl)
         self._begin(lease)
-        return _acquired(lease)
+        return Made(_acquired(lease), lease.id, partial(self._take_back, lease))
 
     def renew(
         self, who: Principal, agent: str | None, name: str, lease_id: str, ttl: int | None
@@ -235,13 +234,6 @@ class LockDesk:
         if not lease.expired:
             lease.expired = True
             self.report(verb, lease)
-
-    def take_back(self, ident: str, lease_id: str) -> None:
-        """Release a new lease whose answer no one could read, unless it was asked for again."""
-        lease = self.leases.get(ident)
-        if lease is not None and lease.id == lease_id and not lease.asked:
-            self._claim_of(lease).release("the client has gone")
-            self.end(lease, "released")
 
     def release_all(self, session: str) -> None:
         """Release the locks that end with a session."""
@@ -315,6 +307,11 @@ class LockDesk:
 
     # Inside
 
+    def _take_back(self, lease: HeldLock) -> None:
+        """Release a new lease whose answer no one could read, unless the board says otherwise."""
+        if self._claim_of(lease).release_unconfirmed("the client has gone"):
+            self.end(lease, "released")
+
     def _of_holder(
         self, held: Held, name: str, same: bool, ttl: int, metadata: str, terms: LeaseTerms
     ) -> Answer | None:
@@ -336,13 +333,12 @@ class LockDesk:
                     self._claim_of(lease).note(terms.note)
                     lease.terms = terms
                 changed = metadata if metadata != lease.metadata else None
-                self._beat(lease, ttl, changed=True, metadata=changed)
+                self._beat(lease, ttl, changed=True, metadata=changed, confirm=True)
             except Lost:
                 return None
             except Refusal:
                 return None
             lease.metadata = metadata
-            lease.asked += 1
             self.report("renewed", lease)
             return _acquired(lease)
         wait = min(held.retry if left <= 0 else left, _POLL)
@@ -430,20 +426,26 @@ class LockDesk:
             claim.note(terms.note)
         except DibsError:
             with suppress(DibsError):
-                claim.release("its terms could not be written")
+                claim.release_unconfirmed("its terms could not be written")
             raise
 
     def _claim_of(self, lease: HeldLock) -> Claim:
         return lease.own_claim(self.board)
 
     def _beat(
-        self, lease: HeldLock, ttl: float, *, changed: bool, metadata: str | None = None
+        self,
+        lease: HeldLock,
+        ttl: float,
+        *,
+        changed: bool,
+        metadata: str | None = None,
+        confirm: bool = False,
     ) -> None:
         start = time.monotonic()
         try:
-            self._claim_of(lease).beat(
-                ttl=ttl + lease.terms.delay if changed else None, metadata=metadata
-            )
+            claim = self._claim_of(lease)
+            beat = claim.confirm if confirm else claim.beat
+            beat(ttl=ttl + lease.terms.delay if changed else None, metadata=metadata)
         except Lost:
             raise self._not_current(lease) from None
         lease.count_from(start, ttl)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from dibs.serve import lock_desk, sessions
 from dibs.serve.bodies import FLAG, TEXT, WHOLE, Field
 from dibs.serve.lease_terms import LeaseTerms
 from dibs.serve.lock_desk import Answer, listed
-from dibs.serve.lock_names import id_of
 from dibs.serve.problems import Refusal
 from dibs.serve.route_table import READ, STREAM, WAIT, Made, RouteCall, route
 from dibs.serve.tokens import Role
@@ -71,8 +69,7 @@ def _acquire(service: Service, call: RouteCall) -> Answer | Made:
     if session:
         service.sessions.find(call.who, session)
     terms = LeaseTerms(given["lock_delay_seconds"], session, given["ephemeral"])
-    known = service.desk.leases.get(id_of(name))
-    found = service.desk.acquire(
+    return service.desk.acquire(
         call.who,
         call.agent,
         name,
@@ -81,9 +78,6 @@ def _acquire(service: Service, call: RouteCall) -> Answer | Made:
         terms=terms,
         mark=call.mark,
     )
-    if found["status"] == "held" or (known is not None and known.id == found["lease_id"]):
-        return found
-    return Made(found, partial(service.desk.take_back, id_of(name), found["lease_id"]))
 
 
 def _renew(service: Service, call: RouteCall) -> Answer:

@@ -15,8 +15,15 @@ if TYPE_CHECKING:
 KEPT = 10_000
 SECONDS = 600.0
 """How many answers are kept, and how long."""
-Sent = tuple[int, bytes]
-"""The status and the body of an answer."""
+
+
+class Sent(NamedTuple):
+    """An answer as it is kept."""
+
+    status: int
+    data: bytes
+    claim: str = ""
+    """The exact name of the new claim that it gives away; empty if there is none."""
 
 
 def with_nonce(call: RouteCall, token: str, key: str, fingerprint: bytes) -> RouteCall:

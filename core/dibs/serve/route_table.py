@@ -39,10 +39,13 @@ class RouteCall(NamedTuple):
 
 
 class Made(NamedTuple):
-    """An answer that gives away a new claim; `undo` releases it if no one reads the answer."""
+    """An answer that gives away a new claim."""
 
     answer: dict[str, Any]
+    claim: str
+    """The exact name of the claim."""
     undo: Callable[[], object]
+    """Releases it if no one reads the answer, unless the board shows that someone has it."""
 
 
 class Route(NamedTuple):

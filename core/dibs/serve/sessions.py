@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from dibs.model.errors import BadName, DibsError, Held, Lost, NotExact, Unclaimable
+from dibs.model.errors import BadName, Held, Lost, NotExact, Refused, Unclaimable
 from dibs.serve.lease_terms import LeaseTerms
 from dibs.serve.lock_desk import Answer, HeldLock, LockDesk, moment
 from dibs.serve.lock_names import SESSION
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 DEFAULT, LEAST, MOST = 60, 10, 300
 _SESSIONS = 10_000
+_AGAIN = 0.5
+"""Seconds until an expired session is looked at again."""
 
 
 class Sessions:
@@ -30,6 +32,8 @@ class Sessions:
         self._desk = desk
         self._live: dict[str, HeldLock] = {}
         """The sessions that this server knows, by their ids."""
+        self._next = 0.0
+        """When it looks again at those that may be over, on the monotonic clock."""
 
     def begin(self, who: Principal, agent: str | None, ttl: int) -> Answer:
         """A new session. Its number is the lowest that is free, so that few locks are made."""
@@ -54,7 +58,7 @@ class Sessions:
         try:
             self._claim(lease).beat()
         except Lost:
-            self._end(session)
+            lease.until = start  # the next tick finds out whether it has ended
             raise _unknown() from None
         lease.count_from(start, lease.ttl)
         return self._fields(lease)
@@ -79,26 +83,31 @@ class Sessions:
         if lease is None or not who.owns(lease.owner):
             raise _unknown()
         if lease.left <= 0 and not self._renewed(lease):
-            self._end(session)
             raise _unknown()
         return lease
 
     def tick(self) -> None:
-        """End the sessions that have expired, and those that ended elsewhere."""
-        for session, lease in list(self._live.items()):
-            if lease.left > 0:
-                continue
-            try:
-                if self._renewed(lease):
-                    continue
-                self._desk.board.reap_claim(lease.task.name, asked=False)
-            except DibsError:
-                pass  # the board frees it when it can; its locks are released now
-            self._end(session)
+        """End the sessions that are over by what the board says; without an answer none is."""
+        now = time.monotonic()
+        if now < self._next:
+            return
+        over = [(session, lease) for session, lease in tuple(self._live.items()) if lease.left <= 0]
+        self._next = now + _AGAIN if over else now
+        for session, lease in over:
+            if self._is_over(lease):
+                self._end(session)
         mine = {lease.terms.session for lease in tuple(self._desk.leases.values())}
         for session in mine - self._live.keys() - {""}:
             if self._attached(session) is None:
                 self._end(session)
+
+    def _is_over(self, lease: HeldLock) -> bool:
+        """Whether an expired session has ended: until it is reaped, any server may renew it."""
+        if self._renewed(lease):
+            return False
+        with suppress(Refused):  # its end is not proved yet, or it was renewed just now
+            self._desk.board.reap_claim(lease.task.name, asked=False)
+        return self._desk.board.holder(lease.task) is None
 
     def _renewed(self, lease: HeldLock) -> bool:
         """Whether another server has heard its keepalive."""
@@ -109,7 +118,10 @@ class Sessions:
         return True
 
     def _attached(self, session: str) -> HeldLock | None:
-        """A session that another server began, or this one before it was started again."""
+        """A session that another server began, or this one before it was started again.
+
+        None if it has ended; one that has expired may still be renewed.
+        """
         try:
             claim = self._desk.board.attach(session)
         except (NotExact, BadName):
@@ -117,7 +129,7 @@ class Sessions:
         if not claim.task.id.startswith(SESSION):
             return None
         found = self._desk.board.status(claim.task.id)
-        if not found.held or found.task != claim.task or found.remaining <= 0:
+        if not found.held or found.task != claim.task:
             return None
         lease = self._known(claim, found.owner)
         lease.count_from(time.monotonic() + found.remaining - found.ttl, found.ttl)

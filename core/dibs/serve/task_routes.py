@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dibs.model import names
-from dibs.model.errors import BadName, DibsError, UnknownId
+from dibs.model.errors import BadName, Changed, DibsError, Lost, UnknownId
 from dibs.model.task import AVAILABLE
 from dibs.model.waiters import WAITER_STATES
 from dibs.serve.bodies import BYTES, FLAG, NUMBER, TABLE, TEXT, WHOLE, Field
@@ -94,12 +93,16 @@ def _held(claim: Claim, status: str) -> Answer:
     }
 
 
-def _made(claim: Claim, status: str) -> Made:
-    undo = partial(claim.release, "the client has gone")
+def _made(service: Service, claim: Claim, status: str) -> Made:
+    why = "the client has gone"
+
+    def undo() -> None:  # perhaps in another thread: that of the claim may hang
+        service.board.attach(claim.name).release_unconfirmed(why)
+
     try:
-        return Made(_taken(claim, status), undo)
+        return Made(_taken(claim, status), claim.name, undo)
     except DibsError:
-        undo()
+        claim.release_unconfirmed("its payload could not be read")
         raise
 
 
@@ -152,11 +155,14 @@ def _claim(service: Service, call: RouteCall) -> Answer | Made:
         claim = _claim_below(board, call, terms)
     else:
         claim = board.claim(None if ident is None else usable(call, ident), **terms)
-    return {"status": "empty"} if claim is None else _made(claim, "claimed")
+    return {"status": "empty"} if claim is None else _made(service, claim, "claimed")
 
 
 def _made_before(service: Service, call: RouteCall) -> Answer | None:
-    """The claim that an earlier request with the same nonce made, if its answer was lost."""
+    """The claim that an earlier request with the same nonce made, if its answer was lost.
+
+    It is confirmed on the board first: the server that made it may be about to undo it.
+    """
     nonce = call.given["nonce"]
     if not nonce or not call.given["again"]:
         return None
@@ -165,8 +171,13 @@ def _made_before(service: Service, call: RouteCall) -> Answer | None:
             claim = service.board.attach(task.stem)
             own = call.who.role >= Role.OPERATOR or own_made(call, claim)
             if call.who.covers(task.id) and own:
-                if not claim.record.host:  # its server died before it wrote more than the name
-                    claim = _recorded(service, call, task)
+                try:
+                    if claim.record.host:
+                        claim.confirm()
+                    else:  # its server died before it wrote more than the name
+                        claim = _recorded(service, call, task)
+                except (Changed, Lost):
+                    return None  # it was undone, or has ended
                 return _taken(claim, "claimed" if task.kind == "task" else "acquired")
     return None
 
@@ -221,7 +232,7 @@ def _resume(service: Service, call: RouteCall) -> Answer | Made:
         process=process_of(given["process"]),
         nonce=given["nonce"] or "",
     )
-    return _made(claim, "resumed")
+    return _made(service, claim, "resumed")
 
 
 def _acquire(service: Service, call: RouteCall) -> Answer | Made:
@@ -245,7 +256,7 @@ def _acquire(service: Service, call: RouteCall) -> Answer | Made:
         process=process_of(given["process"]),
         nonce=given["nonce"] or "",
     )
-    made = _made(claim, "acquired")
+    made = _made(service, claim, "acquired")
     return made.answer if lease else made
 
 
@@ -268,7 +279,10 @@ def _attach(service: Service, call: RouteCall) -> Answer:
 
 def _beat(service: Service, call: RouteCall) -> Answer:
     claim, given = own_claim(service, call), call.given
-    claim.beat(ttl=given["ttl"], metadata=given["metadata"], note=given["note"])
+    if given["confirm"]:
+        claim.confirm(ttl=given["ttl"], metadata=given["metadata"])
+    if given["note"] is not None or not given["confirm"]:
+        claim.beat(ttl=given["ttl"], metadata=given["metadata"], note=given["note"])
     return {
         "status": "renewed",
         "claim": claim.name,
@@ -300,6 +314,11 @@ def _fail(service: Service, call: RouteCall) -> Answer:
 def _release(service: Service, call: RouteCall) -> Answer:
     claim, given = own_claim(service, call), call.given
     return _became("released", claim.release(given["reason"], start_in=given["start_in"]))
+
+
+def _release_unconfirmed(service: Service, call: RouteCall) -> Answer:
+    done = own_claim(service, call).release_unconfirmed(call.given["reason"])
+    return {"status": "released" if done else "kept"}
 
 
 def _ask(service: Service, call: RouteCall) -> Answer:
@@ -427,6 +446,9 @@ TASK_ROUTES = (
             "ttl": _TTL,
             "metadata": _METADATA,
             "note": Field(TEXT, "what the work does now", 0, 1000),
+            "confirm": Field(
+                FLAG, "whether `release-unconfirmed` does nothing from now on", default=False
+            ),
         },
         answer={"status": "text", "claim": "text", "ttl": "number", "beat_within": "number"},
         codes=(*_CLAIM_CODES, "invalid_ttl", "invalid_metadata"),
@@ -485,6 +507,16 @@ TASK_ROUTES = (
         },
         answer=_TASK,
         codes=(*_CLAIM_CODES, "exists"),
+    ),
+    route(
+        f"POST {_CLAIMED}/release-unconfirmed",
+        Role.WORKER,
+        "Release a claim whose answer was lost, unless someone has confirmed or beaten it",
+        _release_unconfirmed,
+        frees=True,
+        body={"reason": _REASON},
+        answer={"status": "text"},
+        codes=_CLAIM_CODES,
     ),
     route(
         f"POST {_CLAIMED}/ask",

@@ -1,0 +1,151 @@
+"""Clients that ask again after a lost answer, and sessions that live through another server."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from http.client import HTTPConnection
+from itertools import count
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+import dibs
+from dibs.serve.lease_terms import LeaseTerms
+from dibs.serve.lock_desk import LockDesk
+from dibs.serve.problems import Refusal
+from dibs.serve.sessions import Sessions
+from dibs.serve.tokens import Principal, Role
+from tests.serve.http_client import HttpClient, until
+from tests.serve.server_process import ServerProcess
+
+FETCHED = 0.5
+"""Seconds after which the servers of these tests release what no one has asked for again."""
+KINDS = ("task", "lock", "named lock")
+ANN = Principal("ann", Role.WORKER, "", "")
+_numbers = count(1)
+
+
+class Retrying:
+    """A client that gives up requests for a new claim of one kind, and asks for it again."""
+
+    def __init__(self, server: ServerProcess, kind: str) -> None:
+        self.server, self.kind = server, kind
+        self.board = dibs.open(server.where)
+        self.id = f"a{next(_numbers)}"
+        self.client = server.client(self.id)
+        self.client.get("/status")  # a token that is known does not hold up what was given up
+        self.body: dict[str, Any] = {} if kind == "named lock" else {"id": self.id}
+        self.path = {"task": "/v1/claims", "lock": "/v1/acquire"}.get(
+            kind, f"/locks/{self.id}/acquire"
+        )
+        if kind == "task":
+            self.board.add(self.id)
+
+    def send(self, connection: HTTPConnection, headers: dict[str, str]) -> None:
+        """Send the request, and do not await its answer."""
+        given = self.client.headers(headers)
+        connection.request("POST", self.path, json.dumps(self.body).encode(), given)
+
+    def give_up(self, headers: dict[str, str]) -> None:
+        """Send the request to a server that stands still, and close the connection."""
+        connection = self.client.connect()
+        self.send(connection, headers)
+        connection.close()
+
+    def verbs(self) -> list[tuple[str, str]]:
+        """What the log says of it."""
+        return [(event.verb, event.reason) for event in self.board.log.of(self.id)]
+
+    def finish(self, client: HttpClient, made: dict[str, Any]) -> None:
+        """End the claim as its holder, after the server has released what was lost before it."""
+        assert made["status"] in ("claimed", "acquired")
+        lost = Retrying(self.server, "task")
+        with self.server.stopped():
+            lost.give_up({"X-Request-Key": lost.id})
+        until(lambda: "release" in dict(lost.verbs()))
+        name = made.get("claim") or made["lease_id"]
+        (task,) = self.board.find(self.id)
+        assert task.stem == name, self.verbs()
+        if "lease_id" in made:
+            client.post(f"/locks/{self.id}/release", {"lease_id": name})
+        else:
+            verb = "done" if self.kind == "task" else "release"
+            client.post(f"/v1/claims/{quote(name, safe='')}/{verb}", {})
+
+
+class Desk:
+    """The locks and sessions of one server, without the server."""
+
+    def __init__(self, board: dibs.Board) -> None:
+        self.board = board
+        self.locks = LockDesk(lambda: board, lambda event: None, lambda: False)
+        self.sessions = Sessions(self.locks)
+
+    def look(self) -> None:
+        """What a server does ten times a second."""
+        for part in (self.locks, self.sessions):
+            with suppress(dibs.DibsError):
+                part.tick()
+
+
+def outlive(
+    first: dibs.Board, other: dibs.Board, away: Callable[[], object], back: Callable[[], object]
+) -> None:
+    """A session made through one server lives through another, while the first has no storage."""
+    a, b = Desk(first), Desk(other)
+    session = a.sessions.begin(ANN, None, 2)["session_id"]
+    terms = LeaseTerms(session=session, ephemeral=True)
+    for name in ("x", "y"):
+        a.locks.acquire(ANN, None, name, ttl=60, terms=terms)
+    over = threading.Event()
+    failed: list[Exception] = []
+
+    def keep() -> None:
+        try:
+            while not over.wait(0.1):
+                b.sessions.keep(ANN, session)
+        except Exception as error:
+            failed.append(error)
+
+    keeps = threading.Thread(target=keep)
+    keeps.start()
+    try:
+        away()
+        end = time.monotonic() + 2.5  # longer than the session lasts for the first server
+        while time.monotonic() < end:
+            a.look()
+            time.sleep(0.05)
+        back()
+        for _ in range(15):
+            a.look()
+            time.sleep(0.05)
+    finally:
+        over.set()
+        keeps.join()
+    assert failed == []
+    held = [task.id for task in other.snapshot().tasks.values() if task.state == "held"]
+    assert {"x", "y"} < set(held), held
+    assert a.sessions.show(ANN, session)["active"] is True
+
+
+def expire(first: dibs.Board, other: dibs.Board) -> None:
+    """A session without a sign of life ends, through any server, and its locks with it."""
+    a, b = Desk(first), Desk(other)
+    session = a.sessions.begin(ANN, None, 1)["session_id"]
+    a.locks.acquire(ANN, None, "z", ttl=60, terms=LeaseTerms(session=session, ephemeral=True))
+    b.sessions.keep(ANN, session)
+
+    def freed() -> bool:
+        for desk in (a, b):
+            desk.look()
+        return bool(b.locks.status("z")["status"] == "free")
+
+    until(freed)
+    for desk in (a, b):
+        with pytest.raises(Refusal, match="no such session"):
+            desk.sessions.keep(ANN, session)

@@ -1,0 +1,95 @@
+"""A request whose answer was lost is asked again: no claim is released under who has it then."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dibs
+from tests.core import tools
+from tests.serve import retrying
+from tests.serve.http_client import HttpClient, until
+from tests.serve.retrying import FETCHED, KINDS, Retrying
+from tests.serve.server_process import ServerProcess
+
+Pair = tuple[ServerProcess, ServerProcess]
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    """Two servers before one directory; the first soon releases what no one asked for again."""
+    board: Path = tmp_path_factory.mktemp("served") / "board"
+    first, other = ServerProcess(board, fetched=FETCHED), ServerProcess(board)
+    yield first, other
+    assert (first.stop(), other.stop()) == (0, 0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("by", ["key", "nonce"])
+def test_what_one_server_made_and_gave_away_again_stays(pair: Pair, kind: str, by: str) -> None:
+    server, _ = pair
+    mine = Retrying(server, kind)
+    headers: dict[str, str] = {}
+    again: dict[str, Any] = {}
+    if by == "key":
+        headers["X-Request-Key"] = "k"
+    elif kind == "named lock":
+        mine.client = mine.client.as_agent("web-3")  # by which it is known without a nonce
+    else:
+        mine.body["nonce"] = "00000000AF"
+        again["again"] = True
+    with server.stopped():
+        mine.give_up(headers)
+        second = mine.client.connect()
+        body = json.dumps(mine.body | again).encode()
+        second.request("POST", mine.path, body, mine.client.headers(headers))
+    made = json.loads(second.getresponse().read())
+    second.close()
+    mine.finish(mine.client, made)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_another_server_gave_away_again_stays(pair: Pair, kind: str) -> None:
+    first, other = pair
+    mine, key = Retrying(first, kind), {"X-Request-Key": "k"}
+    there = HttpClient(other.url, mine.client.token)
+    with first.stopped():
+        mine.give_up(key)
+    until(lambda: any(task.live for task in mine.board.find(mine.id)))
+    mine.finish(there, there.post(mine.path, mine.body, headers=key))
+
+
+def test_an_answer_that_is_kept_stays_the_same_after_its_claim_has_ended(pair: Pair) -> None:
+    mine, key = Retrying(pair[0], "task"), {"X-Request-Key": "k"}
+    made = mine.client.post(mine.path, mine.body, headers=key)
+    mine.finish(mine.client, made)
+    assert mine.client.post(mine.path, mine.body, headers=key) == made
+    assert [task.state for task in mine.board.find(mine.id)] == ["done"]
+
+
+def test_a_session_lives_on_while_one_server_cannot_look_at_it(scratch: Path) -> None:
+    other = dibs.open(scratch / "board", create=True)
+    disk = tools.Movable(scratch / "board", tools.World(scratch))
+    disk.sleep = time.sleep  # type: ignore[assignment, method-assign]
+
+    def fail(path: str) -> None:
+        if "session" in path:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+
+    def away() -> None:
+        """Its locks can still be released: one look that fails is enough to lose them."""
+        disk.before.update(dict.fromkeys(("stat", "read"), fail))
+
+    retrying.outlive(tools.opened(disk), other, away, disk.before.clear)
+
+
+def test_a_session_without_a_sign_of_life_ends_through_any_server(scratch: Path) -> None:
+    board = scratch / "board"
+    retrying.expire(dibs.open(board, create=True), dibs.open(board))
