@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from shlex import quote
 from typing import Any
 
 import pytest
 
-from dibs import Delta, Rates, Sample
+from dibs import Delta, Health, Rates, Sample
 from dibs_tui.model.board import BoardModel
+from dibs_tui.model.cards import card_of
 from dibs_tui.model.frame.graph_band import band_of, band_rows, drain_text, graphs_of
 from dibs_tui.model.frame.pieces import plain
 from dibs_tui.model.frame.tab_rows import tab_rows
@@ -156,3 +158,17 @@ def test_no_list_says_that_there_is_none_before_that_is_known() -> None:
         assert not found.nothing().startswith("reading")
     assert table._count_text(3) == "3"
     assert table._count_text(0) == "none"
+
+
+@pytest.mark.parametrize("place", ["/srv/q", "/srv/queues/render-of-the-night", "/a b"])
+def test_the_first_steps_name_the_board(place: str) -> None:
+    model = BoardModel(lambda: NOW.boot)
+    model.apply(Delta(now=NOW))
+    text = card_of(model, Health(fresh=1.0, live=True), "", place) or ""
+    quoted = quote(place)
+    if f"export DIBS_BOARD={quoted}\n" in text:
+        assert "dibs add hello" in text
+    else:
+        assert f"dibs -d {quoted} add hello" in text
+        assert f"dibs -d {quoted} run --loop" in text
+    assert all(len(line) <= 76 for line in text.split("\n"))

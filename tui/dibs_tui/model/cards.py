@@ -30,15 +30,25 @@ _NEXT = {
 
 _STEPS = """\
 No tasks yet
+{name}
+1  add a task      dibs {board}add hello
 
-1  add a task      dibs add hello
-
-2  run a worker    dibs run --loop -- sh -c "cat; sleep 5"
+2  run a worker    dibs {board}run --loop -- sh -c "cat; sleep 5"
 
 3  watch it here   it appears within a second
 
-A busy board to try things on:  dibs demo
-This board is -d {place} in every command above."""
+A busy board to try things on:  dibs demo"""
+_NAME = "\n0  name the board  export DIBS_BOARD={place}\n"
+_LONG = 16
+"""The characters of a place from which it is named once, and not in each command."""
+
+
+def _steps(path: str) -> str:
+    """The first steps on an empty board, whose commands work in any directory."""
+    place = clean(quote(path))
+    if len(place) > _LONG:
+        return _STEPS.format(name=_NAME.format(place=place), board="")
+    return _STEPS.format(name="", board=f"-d {place} ")
 
 
 def first_command(path: str) -> str:
@@ -75,5 +85,5 @@ def card_of(
     if model.complete and not model.tasks and not trouble:
         if health.why_read_only:
             return f"No tasks yet\n\nRead-only: {clean(health.why_read_only)}"
-        return _STEPS.format(place=clean(quote(path)))
+        return _steps(path)
     return None
