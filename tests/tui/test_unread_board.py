@@ -7,6 +7,7 @@ import pytest
 from dibs import Delta, Health, Sample
 from dibs.model.health import Trouble
 from dibs_tui.model.board import BoardModel
+from dibs_tui.model.frame.notice_row import ORDER, board_notices
 from dibs_tui.model.problem_lines import lines_of
 from dibs_tui.model.problems import count, problems
 from dibs_tui.model.wall import wall_lines
@@ -109,3 +110,37 @@ def test_the_problems_and_the_wall_say_only_why_the_board_cannot_be_read() -> No
     assert count(groups) == 1
     (line,) = wall_lines(model, Config(), trouble=LOST)
     assert (line.name, line.word, line.text) == ("board", *LOST)
+
+
+def stalls(model: BoardModel, count: int, seconds: float, *, start: float = 1000.0) -> float:
+    """So many reads that take this long, one each 4 s; when the last one has ended."""
+    for n in range(count):
+        busy = start + 4 * n
+        for tick in range(1, int(seconds) + 1):
+            model.note_health(Health(fresh=busy, busy=busy, live=True), busy + tick + 0.1)
+        model.note_health(Health(fresh=busy + seconds, live=True), busy + seconds + 0.1)
+    return start + 4 * count
+
+
+def test_a_storage_that_answers_slowly_again_and_again_is_called_slow() -> None:
+    model = Board().model
+    at = stalls(model, 2, 2.2)
+    assert not model.slow.why, "twice may be an accident"
+    at = stalls(model, 12, 2.2, start=at)
+    (line,) = lines_of(model, problems(model, Config()))
+    assert (line.problem.id, line.word) == ("storage", "slow")
+    assert line.detail == "14 reads of the last minute took over 1s, up to 2s: beats may be late"
+    (notice,) = board_notices(model, "", held_back=None, keys={}, where="")
+    assert notice.kind == "slow"
+    assert notice.kind in ORDER
+    model.note_health(Health(fresh=at + 70, live=True), at + 70)
+    assert not model.slow.why
+
+
+def test_a_quick_storage_is_never_called_slow() -> None:
+    model = Board().model
+    for second in range(100):
+        model.note_health(
+            Health(fresh=900.0 + second, busy=900.2 + second, live=True), 901 + second
+        )
+    assert not model.slow.why

@@ -34,6 +34,7 @@ from dibs_tui.model.owners import held
 from dibs_tui.model.panels import PANELS
 from dibs_tui.model.read_only_storage import ReadOnlyStorage
 from dibs_tui.model.slot_lines import SlotLines
+from dibs_tui.model.slow_storage import SlowStorage
 from dibs_tui.model.sorted_tasks import Descending, Key, SortedTasks
 from dibs_tui.model.task_line import TaskLine
 from dibs_tui.model.wait_times import WaitTimes
@@ -183,6 +184,7 @@ class BoardModel:
         self._ended_claims: dict[str, Holder] = {}
         self._intents: dict[tuple[str, str], Event] = {}
         self._sample = Sample(0, 0)
+        self.slow = SlowStorage()
         self._known_until: Sample | None = None
         """The time of the last look at a board that is not read now; None while it is."""
 
@@ -208,6 +210,7 @@ class BoardModel:
 
         A storage that takes no changes stops workers: then bulk acts are locked as well.
         """
+        self.slow.note(health, at)
         if self._opened:
             self.storage.note(health, self)
             if self.storage.why:

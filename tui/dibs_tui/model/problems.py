@@ -223,6 +223,8 @@ def _board(
     if storage.full:
         reason = f"{storage.full}: workers cannot write; free some room"
         yield 4, Problem(STORAGE, "0/full", "failed", "storage", "full", reason)
+    if model.slow.why:
+        yield 3, Problem(STORAGE, "0/slow", "late", "storage", "slow", model.slow.why)
     if not model.exact and not storage.why:
         reason = "the board's clock cannot be read here: ages count from the newest heartbeat"
         yield 2, Problem(STORAGE, "0/clock", "failed", "clock", "untrusted", reason)

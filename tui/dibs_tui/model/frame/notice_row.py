@@ -27,7 +27,7 @@ class RowNotice(NamedTuple):
     """One notice in three parts."""
 
     kind: str
-    """`lost`, `full`, `brake`, `pause`, `frozen`, `untaken`, `gone`, `back` or `demo`."""
+    """`lost`, `full`, `brake`, `slow`, `pause`, `frozen`, `untaken`, `gone`, `back` or `demo`."""
     words: str
     """What happens; it begins with a glyph where there is one."""
     more: str = ""
@@ -38,9 +38,10 @@ class RowNotice(NamedTuple):
     """What a person said of it, after the words."""
 
 
-ORDER = ("lost", "full", "brake", "pause", "frozen", "untaken", "gone", "back", "demo")
+ORDER = ("lost", "full", "brake", "slow", "pause", "frozen", "untaken", "gone", "back", "demo")
 _INKS = {
     "brake": "late",
+    "slow": "late",
     "pause": "pause",
     "frozen": "accent",
     "untaken": "late",
@@ -87,6 +88,8 @@ def board_notices(
         lasts = "" if model.brake.stopped else f" for {short(model.brake.left(now))}"
         words = f"⊘ bulk acts are locked{lasts}: {why}"
         yield RowNotice("brake", words, "`allow bulk acts` (:) unlocks them")
+    elif model.slow.why and not trouble:
+        yield RowNotice("slow", "◐ the storage is slow", model.slow.why)
     if model.pauses:
         words, reason, facts = pause_parts(model)
         resume = f"{keys['pause-board']} resumes" if "pause-board" in keys else ""
