@@ -42,6 +42,7 @@ DRILLS: dict[str, tuple[str, ...]] = {
         "tests/tui/test_watching_trouble.py",
     ),
     "losses, outages and hostile peers": (
+        "tests/core/test_mcp.py",
         "tests/core/test_notify_trouble.py",
         "tests/postgres/",
         "tests/remote/",
@@ -99,6 +100,10 @@ DRILLS: dict[str, tuple[str, ...]] = {
 
 KEPT = (
     "tests/core/test_cli_streams.py::test_a_closed_standard_output_is_one_line_and_exit_1",
+    "tests/core/test_mcp.py::test_a_call_that_makes_no_sense_is_refused_in_words",
+    "tests/core/test_mcp.py::test_a_task_goes_from_add_to_done",
+    "tests/core/test_mcp.py::test_a_worker_never_imports_the_sdk",
+    "tests/core/test_mcp.py::test_there_is_one_resource_and_one_prompt",
     "tests/core/test_packaging.py::test_the_version_is_in_one_place",
     "tests/postgres/test_docs.py",
     "tests/postgres/test_hostile_text.py",
