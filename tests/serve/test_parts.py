@@ -10,15 +10,20 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dibs
+from dibs.model.events import Cursor, Event
 from dibs.model.names import ID_BYTES, escape
 from dibs.model.outputs import check_note
 from dibs.serve import request_keys, storage
+from dibs.serve.board_streams import EventTail
 from dibs.serve.bodies import FLAG, NAMES, NUMBER, TEXT, WHOLE, Field, read_body, read_query
 from dibs.serve.lease_terms import LeaseTerms, terms_of
 from dibs.serve.lock_names import check_lock_name, id_of, is_name
@@ -28,6 +33,7 @@ from dibs.serve.route_table import RouteTable
 from dibs.serve.routes import ROUTES
 from dibs.serve.storage import StorageThreads
 from dibs.serve.streams import PENDING, Stream
+from dibs.serve.values import cursor_text, plain
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.fast("dibs.serve")
@@ -376,3 +382,38 @@ def test_a_stream_that_lags_takes_no_more_until_its_next_snapshot() -> None:
         assert await stream.take() == b"againmore"
 
     asyncio.run(main())
+
+
+class BusyLog:
+    """A log in which something happens whenever it is read."""
+
+    def __init__(self, board: dibs.Board) -> None:
+        self._board = board
+        self.end = board.log.end
+        self._looks = 0
+
+    def since(self, cursor: Cursor) -> tuple[list[Event], Cursor]:
+        self._looks += 1
+        self._board.log.note("report", f"look {self._looks}")
+        return self._board.log.since(cursor)
+
+
+def test_a_stream_that_begins_at_a_cursor_while_much_happens_misses_nothing(
+    tmp_path: Path,
+) -> None:
+    board = dibs.open(tmp_path / "board", create=True)
+    sent: list[dict[str, object]] = []
+    service: Any = SimpleNamespace(
+        reads=SimpleNamespace(log=BusyLog(board)),
+        reading=SimpleNamespace(to_loop=lambda call, *arguments: call(*arguments)),
+    )
+    tail = EventTail(service, lambda cursor, row: sent.append(row))
+    start, _ = tail.now()
+    board.log.note("report", "first")
+    _, reported, rows = tail.since(cursor_text(start), lambda ident: True)
+    assert len(sent) == reported, "these were sent before the stream began"
+    tail.poll()
+    got = [*rows, *sent[reported:]]
+    events, _ = board.log.since(start)
+    assert [plain(event) for event in events if plain(event) not in got] == []
+    assert len(got) >= len(events) > 5

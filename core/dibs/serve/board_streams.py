@@ -56,40 +56,52 @@ class EventTail:
         for heard in tuple(self.heard) if changed else ():
             heard(changed)
 
-    def now(self) -> str:
-        """The cursor from which a stream goes on that begins now."""
-        self.poll()
-        assert self._at is not None
-        return cursor_text(self._at)
+    def now(self) -> tuple[Cursor, int]:
+        """Where a stream goes on that begins now: a cursor, and how many events are before it.
 
-    def begin(self, covers: Callable[[str], bool], *, whole: bool) -> tuple[str, Row]:
-        """The cursor from which the stream goes on, and a picture of the board then.
+        If more have been sent to streams when it begins, it has missed some.
+        """
+        self.poll()
+        with self._lock:
+            assert self._at is not None
+            return self._at, self.reported
+
+    def begin(self, covers: Callable[[str], bool], *, whole: bool) -> tuple[str, int, Row]:
+        """Where the stream goes on, and a picture of the board then.
 
         `whole`: with what concerns the complete board.
         """
-        self.poll()
-        assert self._at is not None
+        at, reported = self.now()
         reads = self._service.reads
         snapshot = reads.snapshot(ended=False)
         rows = [row for row in reads.entries(snapshot) if covers(row.id)]
-        found = {"event": "snapshot", "cursor": cursor_text(self._at)}
-        return found["cursor"], found | {
-            "tasks": [self._service.wording.entry(row) for row in rows],
-            "pauses": [plain(pause) for pause in snapshot.pauses if whole],
-            "exact": snapshot.exact,
-        }
+        found = {"event": "snapshot", "cursor": cursor_text(at)}
+        return (
+            found["cursor"],
+            reported,
+            found
+            | {
+                "tasks": [self._service.wording.entry(row) for row in rows],
+                "pauses": [plain(pause) for pause in snapshot.pauses if whole],
+                "exact": snapshot.exact,
+            },
+        )
 
-    def since(self, cursor: str, covers: Callable[[str], bool]) -> tuple[str, list[Row]]:
-        """What happened after a cursor, until where the stream goes on."""
+    def since(self, cursor: str, covers: Callable[[str], bool]) -> tuple[str, int, list[Row]]:
+        """Where the stream goes on, and what happened after a cursor until then.
+
+        While much happens the stream may get some events twice, but it misses none.
+        """
         log, at = self._service.reads.log, cursor_of(cursor)
         found: list[Event] = []
         for _ in range(_ROUNDS):
+            tail, reported = self.now()
             events, at = log.since(at)
             found += events
-            self.poll()
-            if at == self._at:
+            if at == tail:
                 break
-        return cursor_text(at), [plain(event) for event in found if covers(event.id)]
+        rows = [plain(event) for event in found if covers(event.id)]
+        return cursor_text(at), reported, rows
 
 
 class LogHints:

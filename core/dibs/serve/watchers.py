@@ -75,15 +75,15 @@ class Watchers:
             if service.read_tokens.find(digest) is None:
                 raise unauthorized()
             if first and not call.given["snapshot"]:
-                after, data = self._tail.now(), b""
+                (_, reported), data = self._tail.now(), b""
             elif cursor:
-                after, rows = self._tail.since(cursor, covers)
+                after, reported, rows = self._tail.since(cursor, covers)
                 data = b"".join(encoded(row["verb"], row, after) for row in rows)
             else:
-                after, picture = self._tail.begin(covers, whole=not call.who.prefix)
+                after, reported, picture = self._tail.begin(covers, whole=not call.who.prefix)
                 data = encoded("snapshot", picture, after)
             first, cursor = False, None  # a stream that lags begins again with a snapshot
-            service.reading.to_loop(begin, data or b":\n\n", self._tail.reported)
+            service.reading.to_loop(begin, data or b":\n\n", reported)
 
         def begin(data: bytes, reported: int) -> None:
             stream.snapshot(data)
