@@ -214,7 +214,12 @@ def test_a_dashboard_opened_after_all_stopped_offers_the_check_and_no_release(
         await pilot.press("X")
         await pilot.pause()
         assert "Force-release" not in text_of(app)
-        await pilot.press("4", "asterisk", "X")
+        await pilot.press("4", "asterisk")
+        screen = app.board_screen
+        assert screen is not None
+        left, _ = screen.frame._keys.now(filtering=False)
+        assert {key.command for key in left if key.locked} == {"force-release", "requeue", "park"}
+        await pilot.press("X")
         await until(pilot, lambda: "locked: 4 claims on 4 hosts stopped beating" in text_of(app))
         assert app.board_screen is not None
         app.board_screen.commands.run("brake")

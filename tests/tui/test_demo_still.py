@@ -158,7 +158,7 @@ def test_an_outage_a_hung_worker_questions_and_waiting_workers_are_there(place: 
     (outage,) = found["failed together"]
     assert outage.word == "8 failed"
     assert outage.id.endswith("smtp.example.com:25: connection refused")
-    assert outage.reason.startswith("4 later · since 13:56")
+    assert outage.reason.startswith("8 failed · 4 later · since 13:56")
     assert outage.reason.endswith("3 owners")
     assert Counter(waiter.state for waiter in model.waiters) == {"broken": 2, "idle": 1}
     assert sum(holder.note != "" for holder in model.holders.values()) > 5

@@ -69,6 +69,42 @@ def test_an_open_fold_shows_its_members_right_below_it_in_every_order() -> None:
             model.close(listing)
 
 
+def test_failures_that_differ_in_numbers_and_addresses_are_one_line() -> None:
+    model = still()
+    reasons = [
+        "exit 1: POST https://api.example.com/v1/charges/ch_{}: refused by 10.0.3.{}:5432",
+        "KeyError: 'vat' at 0x7f0{}ab",
+        "exit 2: no route to 2001:db8::{:x}",
+        "exit 7: run {:08x}-1111-4222-8333-444455556666 lost after {} s",
+    ]
+    for n in range(12):
+        name = f"failed/t{n}.f1a1.w-{n + 1:010X}"
+        put(model, name)
+        reason = reasons[n % 4].format(n, n)
+        model.note(event("fail", f"t{n}", dst=name, reason=reason))
+    listing = opened(model, "failed", "id")
+    assert listing.folds is not None
+    titles = {fold.title for fold in listing.folds.folds.values()}
+    assert titles == {
+        "3 \u00d7 POST https://api.example.com/v1/charges/ch_#: refused by #",
+        "3 \u00d7 KeyError: 'vat' at #",
+        "3 \u00d7 no route to #",
+        "3 \u00d7 run # lost after # s",
+    }
+    assert all(len(fold.names) == 3 for fold in listing.folds.folds.values())
+
+
+def test_a_sign_for_numbers_in_a_reason_itself_does_no_harm() -> None:
+    model = still()
+    for n, reason in enumerate(("job # failed", "job 5 failed", "job # failed", "#", "5", "7")):
+        name = f"failed/t{n}.f1a1.w-{n + 1:010X}"
+        put(model, name)
+        model.note(event("fail", f"t{n}", dst=name, reason=reason))
+    listing = opened(model, "failed", "id")
+    assert listing.folds is not None
+    assert {len(fold.names) for fold in listing.folds.folds.values()} == {3}
+
+
 def test_a_fold_follows_what_becomes_stale_and_what_ends() -> None:
     model = still()
     listing = opened(model)

@@ -14,7 +14,8 @@ from dibs_tui.app import DibsApp
 from dibs_tui.model.board import BoardModel
 from dibs_tui.model.columns import COLUMNS
 from dibs_tui.model.event_text import event_text
-from dibs_tui.model.failures import TOGETHER, last_line, shared_failures
+from dibs_tui.model.failures import TOGETHER, shared_failures
+from dibs_tui.model.last_reasons import last_line
 from dibs_tui.model.problem_lines import lines_of
 from dibs_tui.model.problems import problems
 from dibs_tui.print_once import frame
@@ -52,7 +53,8 @@ def test_failures_with_the_same_last_line_are_one_problem() -> None:
     assert (problem.word, problem.claims) == (f"{TOGETHER} later", tuple(names))
     assert problem.state == "later"
     first = NOW.fs / SECOND - 60 - TOGETHER + 1
-    assert problem.reason == f"{LINE} · since {clock(first)} · 2 owners"
+    assert problem.id == f"{TOGETHER} \u00d7 {LINE}"
+    assert problem.reason == f"since {clock(first)} · 2 owners"
     assert problem.terms == "reason~connection reason~refused"
     test = parse(problem.terms.split())
     assert {t.name for t in model.tasks.values() if test(model.entry(t))} == set(names)
@@ -68,12 +70,14 @@ def test_failures_of_which_some_are_tried_again_say_how_many_of_each() -> None:
     (group,) = [g for g in problems(model, Config()) if g.title.startswith("failed together")]
     (line,) = lines_of(model, [group])
     assert (line.problem.word, line.problem.state, line.word) == ("1 failed", "failed", "failed")
-    assert line.detail.startswith(f"1 failed · {TOGETHER} later · since ")
+    assert line.problem.id == f"{TOGETHER + 1} \u00d7 {LINE}"
+    assert line.detail.startswith(f"{LINE} · 1 failed · {TOGETHER} later · since ")
     model.apply(Delta(removed=(task_of(name),)))
     (group,) = [g for g in problems(model, Config()) if g.title.startswith("failed together")]
     (line,) = lines_of(model, [group])
     assert (line.problem.state, line.word) == ("later", "later")
-    assert line.detail.startswith(f"{TOGETHER} later · since ")
+    assert line.problem.id == f"{TOGETHER} \u00d7 {LINE}"
+    assert line.detail.startswith(f"{LINE} · since ")
 
 
 def test_a_done_task_has_no_reason_even_if_it_failed_before() -> None:
@@ -206,7 +210,7 @@ def test_failures_with_one_cause_are_requeued_as_one_plan(
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
         await until(pilot, lambda: "4 later  in" in text_of(app))
         await pilot.press("8")
-        await until(pilot, lambda: "4 later ·" in text_of(app) and LINE in text_of(app))
+        await until(pilot, lambda: f"4 \u00d7 {LINE}" in text_of(app))
         await pilot.press("R")
         await asked(app, pilot, "y — ")
         assert text_of(app).count(LINE) >= 4, "each line of the plan has the reason"

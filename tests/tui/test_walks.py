@@ -61,6 +61,7 @@ def change_on_disk(path: Path, priority: str) -> Walk:
             "Alerts.note",
             "BoardModel.note",
             "BoardModel._note_workers",
+            "BoardModel.note_health",
             "Brake.note_probe",
             "Brake.note_clock",
             "OldestWaiting.note",

@@ -11,7 +11,7 @@ from dibs_tui.acting.brief import Brief
 from dibs_tui.acting.execute import CHANGED, Outcome, state_now
 from dibs_tui.acting.plan import Act, ActPlan, Item, priority_after, undoable
 from dibs_tui.acting.undo import described
-from dibs_tui.model.failures import last_line
+from dibs_tui.model.last_reasons import last_line
 from dibs_tui.model.metadata_text import metadata_text
 from dibs_tui.model.proof_lines import VERDICT_INKS, proof_lines
 from dibs_tui.model.rows import Row, row

@@ -208,15 +208,19 @@ class ActController:
         why = self.why_not(BY_ID[command])
         if why:
             return why
-        suspect = self._model.brake.why(time.monotonic())
         for act in acts_of(command):
             chosen = fitting(act, targets)
-            if suspect and act.id in _REVOKING and sum(target.task.live for target in chosen) > 1:
-                return f"locked: {suspect}; {_CHECK}"
+            if act.id in _REVOKING and (braked := self.why_braked(t.task for t in chosen)):
+                return f"locked: {braked}; {_CHECK}"
             if chosen:
                 self._dialogs.act(act, chosen, self._ended, left_out(act, targets), self._undo_last)
                 return None
         return _why_none(acts_of(command), targets)
+
+    def why_braked(self, tasks: Iterable[Task]) -> str:
+        """Why claims are not taken from their holders now; empty if there is no more than one."""
+        suspect = self._model.brake.why(time.monotonic())
+        return suspect if suspect and sum(task.live for task in tasks) > 1 else ""
 
     def _noted(self, why: str | None) -> str | None:
         """Note when an act was refused."""

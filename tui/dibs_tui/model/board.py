@@ -179,6 +179,8 @@ class BoardModel:
         self.late_holders = LateHolders()
         self.brake = Brake()
         self.storage = ReadOnlyStorage()
+        self._kind: tuple[object, ...] = ()
+        """The health of the watch that the storage was last judged by, without its times."""
         self.hosts_gone = HostsGone()
         self._stale_locks = 0
         self._ended_claims: dict[str, Holder] = {}
@@ -211,7 +213,8 @@ class BoardModel:
         A storage that takes no changes stops workers: then bulk acts are locked as well.
         """
         self.slow.note(health, at)
-        if self._opened:
+        if self._opened and (health.storage_read_only or health.kind != self._kind):
+            self._kind = health.kind
             self.storage.note(health, self)
             if self.storage.why:
                 self.brake.note_read_only(self.storage.why, at)
@@ -599,7 +602,8 @@ class BoardModel:
             self.pauses = delta.pauses
         for task in delta.removed:
             self.tasks.pop(task.name, None)
-            self.last_reasons.went(task)
+            if self.last_reasons.unread:
+                self.last_reasons.went(task)
             if self._later.pop(task.name, None) is not None:
                 self._starts.drop(task.name)
         self.tasks.update([(task.name, task) for task in delta.added])
@@ -655,9 +659,14 @@ class BoardModel:
         known = set(self.late_holders.back)
         for event in delta.events:
             self.note(event)
-        for event in delta.past if delta.reasons_read is False else (*delta.past, *delta.events):
-            self.hosts_gone.note(event)  # the search reports earlier events again
-        self._note_past(delta)
+        events = () if delta.reasons_read is False else delta.events  # they are searched for again
+        for event in (*delta.past, *events):
+            if event.verb == "reap":
+                self.hosts_gone.note(event)
+        if delta.past or delta.reasons_read:
+            self._note_past(delta)
+        if len(self.reasons) > self.last_reasons.prune_at:
+            self.last_reasons.prune(self.tasks)
         if delta.rates is not None:  # these rates already count the events above
             self.rates = delta.rates.copy()
             self.late_holders.drop_ended(self.now.fs / 1e9, known)
@@ -825,7 +834,6 @@ class BoardModel:
         shown = [one for one in self._listings if one.test or one.sort in _BY_REASON]
         for task in found:
             self._update_lists(task, shown)
-        last.prune(self.tasks)
 
     def _correct_wait(self, name: str, at: int | None) -> None:
         """Correct the waiting time of a task that waits for longer than its name exists."""

@@ -14,7 +14,7 @@ from dibs.model.events import NOTHING_MOVED
 from dibs.model.holder import NO_RECORD
 from dibs.model.metadata import values_of
 from dibs_tui.model import beats, payload
-from dibs_tui.model.failures import last_line
+from dibs_tui.model.last_reasons import last_line
 from dibs_tui.model.proof_lines import VERDICT_INKS, proof_lines
 from dibs_tui.model.rows import EMPTY, Row, all_wrapped, beside, row, wrapped
 from dibs_tui.model.task_line import GLYPHS

@@ -53,7 +53,7 @@ class GoneHost(NamedTuple):
         return f": {names}" + (f" and {more:,} more" if more > 0 else "")
 
 
-class _Lost:
+class _LostClaims:
     """What was reaped of one host."""
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class HostsGone:
     """The hosts whose claims were reaped, until they are back, seen, or half an hour has passed."""
 
     def __init__(self) -> None:
-        self._lost: dict[str, _Lost] = {}
+        self._lost: dict[str, _LostClaims] = {}
         self._seen: dict[str, float] = {}
         """The last beat of each host that the operator has read of."""
 
@@ -85,7 +85,7 @@ class HostsGone:
             return
         lost = self._lost.pop(found.host, None)
         if lost is None or (lost.is_back and found.beat > lost.beat):
-            lost = _Lost()
+            lost = _LostClaims()
         self._lost[found.host] = lost
         lost.beat, lost.at = max(lost.beat, found.beat), max(lost.at, event.at)
         lost.claims += 1

@@ -2,22 +2,48 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from dibs.model.reasons import FAILURES, lost_host, may_have_reason
 from dibs.model.task import DONE
-from dibs_tui.model.failures import LastFailure, pattern_of
 from dibs_tui.model.filter_terms import about_reason
 from dibs_tui.text.ages import many
 
 if TYPE_CHECKING:
     from dibs import Event, Holder, Task
 
+VARIES = "#"
+"""Stands for a number or an address in which the reasons of one cause differ."""
 PARKED = "parked"
 """The reason of a parking without one."""
 _LEAST_PRUNED = 1000
+_LONG = 200
+_without_exit = re.compile(r"^exit \d{1,3}: ").sub
+_find_number = re.compile(
+    r"0x[0-9a-fA-F]+"
+    r"|\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b"
+    r"|\b(?=[0-9a-fA-F]*\d)[0-9a-fA-F]{6,}\b"
+    r"|(?:[0-9a-fA-F]{1,4}:){2,}[0-9a-fA-F:]*"
+    r"|\d+(?:[.:]\d+)*"
+)
+"""Addresses of memory and of hosts, UUIDs, hexadecimal numbers of some length, other numbers."""
+
+
+class LastFailure(NamedTuple):
+    """When and where the last attempt at a task failed."""
+
+    at: float
+    """Unix seconds on the board's clock."""
+    host: str
+    """The host of the worker; empty if it is not known."""
+    owner: str
+    parked: bool = False
+    """Whether a person decided so."""
+    pattern: str = ""
+    """What failures of the same cause have in common; empty without a reason."""
 
 
 def why_incomplete(unread: int, terms: str) -> str:
@@ -40,7 +66,8 @@ class LastReasons:
         """The tasks that may have a reason which is not read yet, by id."""
         self.reading = False
         """Whether the log is still searched for earlier reasons."""
-        self._prune_at = _LEAST_PRUNED
+        self.prune_at = _LEAST_PRUNED
+        """From so many reasons on, those of ids that are gone are looked for."""
 
     def begin(self, tasks: Mapping[str, Task]) -> None:
         """The log is searched from now on: no reason is certain before it was read."""
@@ -100,10 +127,32 @@ class LastReasons:
         self.failures.pop(ident, None)
 
     def prune(self, tasks: Mapping[str, Task]) -> None:
-        """Forget the ids that are not on the board, once they may be as many as those that are."""
-        if len(self.texts) < self._prune_at:
-            return
+        """Forget the ids that are not on the board."""
         kept = {task.id for task in tasks.values() if task.state != DONE}
         for ident in [ident for ident in self.texts if ident not in kept]:
             self.forget(ident)
-        self._prune_at = max(_LEAST_PRUNED, 2 * len(self.texts))
+        self.prune_at = max(_LEAST_PRUNED, 2 * len(self.texts))
+
+
+def last_line(reason: str) -> str:
+    """The last line of a reason that is not blank; failures are compared by it."""
+    lines = [line.strip() for line in reason.splitlines() if line.strip()]
+    return lines[-1][:_LONG] if lines else ""
+
+
+def pattern_of(reason: str) -> str:
+    """What failures with one cause have in common: the last line without exit code and numbers."""
+    return _find_number.sub(VARIES, _plain(reason))
+
+
+def common_line(reasons: Iterable[str]) -> str:
+    """The last line of reasons with one pattern, with `VARIES` for each number that differs."""
+    lines = [_plain(reason) for reason in dict.fromkeys(reasons)]
+    numbers = zip(*map(_find_number.findall, lines), strict=False)
+    same = iter([found[0] if len({*found}) == 1 else VARIES for found in numbers])
+    return _find_number.sub(lambda _: next(same, VARIES), lines[0])
+
+
+def _plain(reason: str) -> str:
+    line = last_line(reason)
+    return _without_exit("", line) or line

@@ -169,10 +169,8 @@ def _failed(model: BoardModel, problem: Problem) -> ProblemLine:
     at = min(islice(known, _MOST_LOOKED_AT), default=None)
     since = (model.now.fs - at) / _SECOND if at is not None else None
     line = clean(problem.id, 400).partition(f" {TIMES} ")[2]
-    parts = [reason]
-    if problem.key.startswith(SHARED) and len(line) > _SHORT:  # the name has no room for it
-        parts.append(line)
-    text = " · ".join(filter(None, parts))
+    cut = problem.key.startswith(SHARED) and len(line) > _SHORT  # the name has no room for it
+    text = " · ".join(filter(None, (line if cut else "", reason)))
     return ProblemLine(problem, True, problem.state, since, text, "requeue", "requeue")
 
 

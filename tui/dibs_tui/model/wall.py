@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dibs import Finding, Verdict
 from dibs.model.waiters import BROKEN, IDLE, PAUSED
+from dibs_tui.model.failures import TIMES
 from dibs_tui.model.problem_lines import ProblemLine, lines_of, members
 from dibs_tui.model.problems import WORKERS, Problem, problems
 from dibs_tui.text.ages import UNREAD, clock, counted, many, rate, short
@@ -22,6 +23,7 @@ _ENDS = {"stale": "reaps", "failed": "fails"}
 """The events that say when there was last one of a state."""
 _SECOND = 1_000_000_000
 _LONG = 400
+_TIMES = f" {TIMES} "
 _BACK = 600
 """The seconds for which the wall shows a holder that came back."""
 
@@ -113,7 +115,7 @@ def _failed_words(model: BoardModel, lines: Sequence[WallLine]) -> str:
         return _none_for(model, "failed")
     cause = _largest(lines, "failed")
     if cause is not None:
-        return f"{many(cause.total)} {cause.name}"
+        return f"{many(cause.total)} {cause.name.partition(_TIMES)[2] or cause.name}"
     last = max(model.rates.seconds["fails"], default=None)
     return f"last {short(max(0.0, model.now.fs / _SECOND - last))} ago" if last else ""
 

@@ -80,7 +80,9 @@ class BoardKeys:
             count = sum(number for state, number in states.items() if state in fitting)
             if count:
                 more = _FOLDED * (many and not marked and bool(rank))
-                yield from self._key(command, word, count, rank=rank + more)
+                takes = command != "answer" and all(task.live for task in tasks)
+                braked = takes and bool(self._acts.why_braked(tasks))
+                yield from self._key(command, word, count, rank=rank + more, locked=braked)
         if body.table is None or body.table.length:
             yield from self._key("inspect", "inspect", rank=1)
         if body.table is not None and body.table.length:
@@ -105,9 +107,9 @@ class BoardKeys:
         return spelled(keys[0]) if keys else ""
 
     def _key(
-        self, command: str, words: str, count: int = 0, *, rank: int = 5
+        self, command: str, words: str, count: int = 0, *, rank: int = 5, locked: bool = False
     ) -> Iterator[FooterKey]:
         known: Command = self._known[command]
         if known.keys:
-            locked = bool(self._acts.why_not(known))
+            locked = locked or bool(self._acts.why_not(known))
             yield FooterKey(command, spelled(known.keys[0]), words, count, locked, rank)
