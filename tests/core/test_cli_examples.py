@@ -121,6 +121,7 @@ def work(tmp_path: Path) -> Path:
         "bin/dibs": f'exec {sys.executable} -m dibs_tui.cli "$@"',
         "bin/make": "echo made",
         "bin/build": "cat",
+        "bin/claude": 'shift 4; exec "$@"',  # as it does when it starts a server
         "bin/notify-send": f'echo "$@" >> {tmp_path}/notified',
         **dict.fromkeys(("backup.sh", "train.sh", "work.sh"), "echo worked"),
     }

@@ -49,7 +49,10 @@ EXAMPLES = {
         'dibs acquire deploy --lease "$lock" --ttl 120',
         "dibs acquire gpu --slots 4 --wait 10m",
     ),
-    "mcp": ("dibs -d /srv/tasks mcp --owner claude-1",),
+    "mcp": (
+        "dibs -d /srv/tasks mcp --owner claude-1",
+        "claude mcp add tasks -- dibs -d /srv/tasks mcp --owner claude-1",
+    ),
     "serve": (
         "dibs -d /srv/tasks serve",
         "dibs serve --listen '0.0.0.0:7373' --tls-cert cert.pem --tls-key key.pem",
