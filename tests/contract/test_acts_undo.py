@@ -128,6 +128,8 @@ def test_acts_on_many_by_one_user_at_the_same_time_are_told_apart(place: Place, 
     for ident in "axbcd":
         bulk = "" if ident == "x" else "one" if ident in "ac" else "two"
         acts[verb](before[ident].name, bulk)
+    at_work = [f"{verb} bd", f"{verb} ac", f"{verb} x"]
+    assert words(board.undo_steps())[:3] == at_work, "also if both were killed now"
     board.log.note("ledger", f"{verb}: 2 done, 1 changed", "ann@desk", bulk="one")
     acts[verb](before["e"].name, "two")
     board.log.note("ledger", f"{verb}: 3 done", "ann@desk", bulk="two")

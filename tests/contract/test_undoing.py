@@ -133,6 +133,26 @@ def test_lines_that_were_lost_do_not_make_the_complete_log_be_read() -> None:
     assert log.taken < 10
 
 
+def test_a_bulk_act_that_was_killed_is_one_step_of_what_it_has_done() -> None:
+    def act(at: float, ident: str, bulk: str = "", by: str = "ann@desk") -> Event:
+        return Event(at, "park", ident, f"a-{ident}", f"b-{ident}", by, "", "", bulk)
+
+    events = [act(1, "p"), act(2, "a", "one"), act(3, "q"), act(4, "b", "one"), act(5, "r")]
+    other = act(6, "c", "one", "bob@desk")
+    found = ["".join(event.id for event in step) for step in steps(CountingLog([*events, other]))]
+    assert found == ["c", "r", "ab", "q", "p"]
+    for ident in "ab":
+        assert [step[0].id for step in steps(CountingLog(events), ident)] == [ident]
+    old = [act(float(n), f"{n}") for n in range(5000)]
+    log = CountingLog([*old, *events])
+    first, second, *_ = undoing.undo_steps(log)
+    assert (first[0].id, [event.id for event in second]) == ("r", ["a", "b"])
+    log.taken = 0
+    found_steps = undoing.undo_steps(log)
+    next(found_steps), next(found_steps)
+    assert log.taken < 1100
+
+
 def test_acts_before_an_id_was_added_again_do_not_count() -> None:
     park = Event(1.0, "park", "x", "a", "b", "ann@desk")
     again = Event(2.0, "add", "x", "", "c", "ann@desk")

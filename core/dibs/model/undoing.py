@@ -6,6 +6,7 @@ import re
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import islice
+from math import inf
 from typing import TYPE_CHECKING, Protocol
 
 from dibs.model.errors import Changed
@@ -28,6 +29,8 @@ _BACK = 100
 """How many pauses and resumes are looked through for one that was shown to an operator."""
 _LONGEST = 6 * 3600.0
 """Seconds that a bulk act takes at most: so far the log is read back for all of its lines."""
+_BETWEEN = 1000
+"""How many lines of other acts may be between two of a bulk act that was killed."""
 _match_done = re.compile(r"(?:.*, )?(\d{1,9}) done(?:,|$)").match
 
 
@@ -66,7 +69,7 @@ def undo_steps(log: Backwards, ident: str | None = None) -> Iterator[tuple[Event
     """
     more = ("add", "forget") if ident is not None else ON_BOARD
     verbs = (*_ACTS, "undo", LEDGER, *more)
-    return _steps(log.newest_first(ident, verbs))
+    return _steps(log.newest_first(ident, verbs), many=ident is None)
 
 
 def not_undoable(event: Event, now: Iterable[Task]) -> str:
@@ -200,33 +203,45 @@ _Writer = tuple[str, str]
 class _Step:
     """One act, or an act on many that still collects its acts; they arrive newest first."""
 
-    def __init__(self, verb: str = "", left: int = 0, since: float = 0.0) -> None:
+    def __init__(self, verb: str = "", left: float = 0, since: float = 0.0) -> None:
         self.verb = verb
         self.left = left
+        """How many acts it still lacks; infinite if it has no ledger, so its process was killed or
+        is at work."""
         self.since = since
         """The time before which it has no acts, also if the lines of some were lost."""
         self.acts: list[Event] = []
+        self.last = 0
+        """The number of the event that it collected last."""
+
+    def is_over(self, number: int) -> bool:
+        """Whether a killed act has collected nothing for so long that it has no more."""
+        return self.left == inf and number > self.last + _BETWEEN
 
 
-def _steps(events: Iterable[Event]) -> Iterator[tuple[Event, ...]]:
+def _steps(events: Iterable[Event], *, many: bool) -> Iterator[tuple[Event, ...]]:
     undone: Counter[tuple[str, str, str]] = Counter()
-    many: dict[_Writer, _Step] = {}
+    unfinished: dict[_Writer, _Step] = {}
     waiting: deque[_Step] = deque()
-    for event in events:
+    for number, event in enumerate(events):
         if event.verb in ("add", "forget"):
             break
         if event.verb == "undo":
             undone[event.id, _restored(event.dst), event.src] += 1
         elif event.verb == LEDGER:
             if (step := _ledger(event)) is not None:
-                _close(many, _writer(event))
-                many[_writer(event)] = step
+                _close(unfinished, _writer(event))
+                unfinished[_writer(event)] = step
                 waiting.append(step)
         elif not _by_janitor(event):
-            step = _step_of(event, many)
+            step = _step_of(event, unfinished)
             if step is None:
                 step = _Step()
+                if many and event.bulk:
+                    step = _Step(event.verb, inf, event.at - _LONGEST)
+                    unfinished[_writer(event)] = step
                 waiting.append(step)
+            step.last = number
             act = event.id, _restored(event.src), event.dst
             if undone[act]:
                 undone[act] -= 1
@@ -234,7 +249,7 @@ def _steps(events: Iterable[Event]) -> Iterator[tuple[Event, ...]]:
                 step.acts.append(event)
         while waiting and not waiting[0].left:
             yield from _finished(waiting.popleft())
-        if waiting and event.at < waiting[0].since:
+        if waiting and (event.at < waiting[0].since or waiting[0].is_over(number)):
             waiting[0].left = 0
     for step in waiting:
         yield from _finished(step)
@@ -268,25 +283,25 @@ def _ledger(event: Event) -> _Step | None:
     return _Step(verb, int(done[1]), event.at - _LONGEST)
 
 
-def _step_of(event: Event, many: dict[_Writer, _Step]) -> _Step | None:
+def _step_of(event: Event, unfinished: dict[_Writer, _Step]) -> _Step | None:
     """The act on many that an act belongs to: the open one of its identity, if the verb fits."""
     writer = _writer(event)
-    step = many.get(writer)
+    step = unfinished.get(writer)
     if step is None:
         return None
     if step.verb != event.verb or not step.left:
-        _close(many, writer)
+        _close(unfinished, writer)
         return None
     step.left -= 1
     if not step.left:
-        del many[writer]
+        del unfinished[writer]
     return step
 
 
-def _close(many: dict[_Writer, _Step], writer: _Writer) -> None:
+def _close(unfinished: dict[_Writer, _Step], writer: _Writer) -> None:
     """Close a writer's bulk act: earlier events do not belong to it."""
-    if writer in many:
-        many.pop(writer).left = 0
+    if writer in unfinished:
+        unfinished.pop(writer).left = 0
 
 
 def _finished(step: _Step) -> Iterator[tuple[Event, ...]]:
