@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from dibs.model.sessions import VARIABLES
 from tests.drills import Drills
 from tests.filesystems import machine
-from tests.homes import USERS_HOME, files_that_name, live_in_an_empty_home
+from tests.homes import USERS_HOME, files_that_name, live_in_an_empty_home, live_in_memory
 
 DRILLS = "drills"
 """The name of the plugin that leaves them out."""
@@ -58,6 +58,7 @@ use_one_profile()
 listen_to_every_signal()
 belong_to_no_session()
 live_in_an_empty_home()
+live_in_memory()
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.homes import files_that_name
+from tests.homes import MEMORY, files_that_name
 
 ROOT = Path(__file__).parents[1]
 STARTED = """\
@@ -128,3 +129,31 @@ def test_what_a_module_has_frozen_is_collected_at_its_end(tmp_path: Path) -> Non
     env = {**os.environ, "PYTHONPATH": f"{ROOT / 'core'}:{ROOT / 'tui'}:{ROOT}:{tmp_path}"}
     done = subprocess.run([*argv, str(tmp_path)], env=env, capture_output=True, text=True)
     assert "2 passed" in done.stdout, done.stdout + done.stderr
+
+
+SCRATCH = """\
+import os, sys
+import tests.conftest
+from tests.homes import in_memory
+print(in_memory(), os.path.exists(sys.argv[1]))
+"""
+
+
+@pytest.mark.skipif(not os.access(MEMORY, os.W_OK), reason="no folder is in memory here")
+@pytest.mark.parametrize("runs", [True, False])
+def test_a_session_leaves_no_folder_in_memory_nor_does_one_that_was_killed(runs: bool) -> None:
+    with subprocess.Popen(["sleep", "60"]) as other:
+        left = Path(MEMORY, f"dibs-tests-{other.pid}")
+        left.mkdir()
+        if not runs:
+            other.kill()
+            other.wait()
+        env = {name: value for name, value in os.environ.items() if "XDIST" not in name}
+        argv = [sys.executable, "-c", SCRATCH, str(left)]
+        done = subprocess.run(argv, cwd=ROOT, env=env, capture_output=True, text=True)
+        other.kill()
+    shutil.rmtree(left, ignore_errors=True)
+    assert done.stderr == ""
+    own, there = done.stdout.split()
+    assert (there, Path(own).exists()) == (str(runs), False)
+    assert Path(own).parent == Path(MEMORY)

@@ -1,4 +1,3 @@
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -10,13 +9,10 @@ from tests.core.library import SHELLS, Fleet
 from tests.core.shells import PLAIN_TTL, Shell
 from tests.core.test_cli import Command
 from tests.core.tools import Place, settle
+from tests.homes import in_memory
 
-MEMORY = "/dev/shm"
-
-
-def fast() -> str | None:
-    """The fastest directory for files; None for the default one."""
-    return MEMORY if os.access(MEMORY, os.W_OK) else None
+fast = in_memory
+"""The fastest folder for files; None for the default one."""
 
 
 @pytest.fixture
