@@ -53,6 +53,8 @@ DRILLS: dict[str, tuple[str, ...]] = {
     "real file systems": (
         "tests/core/test_probe_mounts.py",
         "tests/filesystems/",
+        "tests/serve/test_hung_storage.py"
+        "::test_while_a_mount_hangs_all_is_answered_and_afterwards_all_goes_on",
         "tests/tui/test_full_disk.py",
         "tests/tui/test_mounts.py",
         "tests/tui/test_storage_denied.py",

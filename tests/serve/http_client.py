@@ -41,8 +41,10 @@ class HttpClient:
         token: str | None,
         agent: str | None = None,
         tls: ssl.SSLContext | None = None,
+        timeout: float = PATIENCE,
     ) -> None:
         self.url, self.token, self.agent, self.tls = url, token, agent, tls
+        self.timeout = timeout
 
     def as_agent(self, agent: str | None) -> HttpClient:
         """The same token, used by another agent."""
@@ -75,7 +77,7 @@ class HttpClient:
         raw: bytes | None = None,
     ) -> Reply:
         """One request on a connection of its own."""
-        connection = self.connect()
+        connection = self.connect(self.timeout)
         data = raw if raw is not None else b"" if body is None else json.dumps(body).encode()
         try:
             connection.request(method, path, data or None, self.headers(headers))

@@ -7,7 +7,6 @@ import gzip
 import json
 import socket
 import time
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from urllib.parse import quote
 
@@ -17,13 +16,12 @@ import dibs
 from dibs.model.events import FORMER_VERBS, LEDGER, NOTHING_MOVED, ON_BOARD
 from dibs.model.hooks import EVENTS
 from dibs.model.rates import TOTALS
-from dibs.serve.call_rights import check_rights
-from dibs.serve.problems import Refusal
-from dibs.serve.route_table import OPEN, STREAM, Route
+from dibs.serve.route_table import OPEN, STREAM
 from dibs.serve.routes import ROUTES
-from dibs.serve.tokens import Principal, Role
+from dibs.serve.tokens import Role
 from tests.patience import PATIENCE
 from tests.serve.http_client import HttpClient, until
+from tests.serve.rights import is_allowed, parts_of
 from tests.serve.server_process import ServerProcess, add_token
 from tests.serve.test_safety import answers, connected
 
@@ -187,33 +185,6 @@ def test_a_worker_logs_its_own_words_and_none_that_hooks_send(
     assert (event["by"], event["id"], event["src"], event["dst"]) == ("logs/a-1", "", "", "")
 
 
-def _allowed(route: Route, role: Role, prefix: str, inside: bool) -> bool:
-    """Whether such a token may send that request, by what the route declares."""
-    covered = inside or "{" not in route.path or route.path.startswith("/sessions/")
-    return role >= route.role and (not prefix or (covered and not route.whole))
-
-
-def _parts(path: str, ident: str) -> dict[str, str]:
-    """The parts of a path that name this id."""
-    exact = path.startswith(("/v1/claims/", "/v1/names/"))
-    text = f"{ident}.f1.a-0123456789.held" if exact else ident
-    return {part: text for part in ("id", "name") if f"{{{part}}}" in path}
-
-
-@pytest.mark.parametrize("role", Role)
-def test_every_route_has_one_check_of_role_and_prefix(role: Role) -> None:
-    for route in ROUTES:
-        for prefix in ("", "mine-"):
-            for ident in ("mine-1", "secret-1"):
-                inside = not prefix or ident.startswith(prefix)
-                who = Principal("olga", role, prefix, "0" * 64)
-                refused: AbstractContextManager[object] = nullcontext()
-                if not _allowed(route, role, prefix, inside):
-                    refused = pytest.raises(Refusal, match=r"this (needs|is for)|the token is only")
-                with refused:
-                    check_rights(route, who, _parts(route.path, ident))
-
-
 @pytest.mark.parametrize("role", Role)
 def test_a_token_with_a_prefix_is_refused_on_every_route_beyond_it(
     module_server: ServerProcess, operator: HttpClient, role: Role
@@ -223,10 +194,10 @@ def test_a_token_with_a_prefix_is_refused_on_every_route_beyond_it(
         module_server.url, add_token(module_server.board, f"on-{role.word}", role.word, "mine-")
     )
     for route in ROUTES:
-        if route.kind == OPEN or _allowed(route, role, "mine-", inside=False):
+        if route.kind == OPEN or is_allowed(route, role, "mine-", inside=False):
             continue
         path = route.path
-        for part, text in _parts(path, "secret-1").items():
+        for part, text in parts_of(path, "secret-1").items():
             path = path.replace(f"{{{part}}}", quote(text, safe=""))
         reply = below.ask(route.method, path, {} if route.method == "POST" else None)
         assert (reply.status, reply.code) == (403, "forbidden"), (route, reply)

@@ -8,7 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,6 +25,7 @@ from dibs.model.outputs import check_note
 from dibs.serve import request_keys, storage
 from dibs.serve.board_streams import EventTail
 from dibs.serve.bodies import FLAG, NAMES, NUMBER, TEXT, WHOLE, Field, read_body, read_query
+from dibs.serve.call_rights import check_rights
 from dibs.serve.lease_terms import LeaseTerms, terms_of
 from dibs.serve.lock_names import check_lock_name, id_of, is_name
 from dibs.serve.problems import CODES, Refusal, code_of
@@ -33,8 +34,10 @@ from dibs.serve.route_table import RouteTable
 from dibs.serve.routes import ROUTES
 from dibs.serve.storage import StorageThreads
 from dibs.serve.streams import PENDING, Stream
+from dibs.serve.tokens import Principal, Role
 from dibs.serve.values import cursor_text, plain
 from tests.patience import PATIENCE
+from tests.serve.rights import is_allowed, parts_of
 
 pytestmark = pytest.mark.fast("dibs.serve")
 
@@ -417,3 +420,17 @@ def test_a_stream_that_begins_at_a_cursor_while_much_happens_misses_nothing(
     events, _ = board.log.since(start)
     assert [plain(event) for event in events if plain(event) not in got] == []
     assert len(got) >= len(events) > 5
+
+
+@pytest.mark.parametrize("role", Role)
+def test_every_route_has_one_check_of_role_and_prefix(role: Role) -> None:
+    for route in ROUTES:
+        for prefix in ("", "mine-"):
+            for ident in ("mine-1", "secret-1"):
+                inside = not prefix or ident.startswith(prefix)
+                who = Principal("olga", role, prefix, "0" * 64)
+                refused: AbstractContextManager[object] = nullcontext()
+                if not is_allowed(route, role, prefix, inside):
+                    refused = pytest.raises(Refusal, match=r"this (needs|is for)|the token is only")
+                with refused:
+                    check_rights(route, who, parts_of(route.path, ident))

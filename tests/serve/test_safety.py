@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import random
+import signal
 import socket
 import threading
 import time
@@ -12,6 +13,7 @@ from collections import deque
 from http.client import HTTPResponse
 from itertools import repeat
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -134,6 +136,58 @@ def test_kill_9_under_load_keeps_every_acknowledged_change(scratch: Path) -> Non
     # A claim whose answer was lost expires, and a kill may come before its record is written.
     found = [finding for finding in board_now.check() if finding.kind not in ("stale", "record")]
     assert found == []
+
+
+def test_servers_that_are_stopped_under_load_do_nothing_twice(scratch: Path) -> None:
+    """The silent twin of a kill: clients go to the other server, and the first goes on later."""
+    board = scratch / "board"
+    servers = [ServerProcess(board) for _ in range(2)]
+    token, library = add_token(board, "ci"), dibs.open(board)
+    for n in range(200):
+        library.add(f"t{n}")
+    over, done, released = threading.Event(), list[str](), list[tuple[str, int]]()
+
+    def work(number: int) -> None:
+        here = number % 2
+        while not over.is_set():
+            client = HttpClient(servers[here].url, token, f"w{number}", timeout=1.0)
+            try:
+                lock = f"l{random.randrange(4)}"
+                made = client.ask("POST", f"/locks/{lock}/acquire", {"ttl_seconds": 2})
+                if made.status == 200 and made.data["status"] == "acquired":
+                    lease = {"lease_id": made.data["lease_id"]}
+                    if client.ask("POST", f"/locks/{lock}/release", lease).status == 200:
+                        released.append((lock, made.data["fencing_token"]))
+                claimed = client.ask("POST", "/v1/claims", {"ttl": 5})
+                if claimed.status == 200 and claimed.data["status"] == "claimed":
+                    name = quote(claimed.data["claim"], safe="")
+                    if client.ask("POST", f"/v1/claims/{name}/done", {}).status == 200:
+                        done.append(claimed.data["task"]["id"])
+            except OSError:
+                here = 1 - here
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(6)]
+    for thread in threads:
+        thread.start()
+    try:
+        for number in range(4):
+            stopped = servers[number % 2].process
+            stopped.send_signal(signal.SIGSTOP)
+            seen = len(done)
+            until(lambda seen=seen: len(done) > seen + 10 or len(done) > 180)
+            stopped.send_signal(signal.SIGCONT)
+            until(lambda number=number: answers(HttpClient(servers[number % 2].url, token)))
+    finally:
+        over.set()
+        for server in servers:
+            server.process.send_signal(signal.SIGCONT)
+        for thread in threads:
+            thread.join(PATIENCE)
+    assert [server.stop() for server in servers] == [0, 0]
+    assert len(done) == len(set(done)), "no task was done twice"
+    assert {library.find(ident)[0].state for ident in done} == {"done"}
+    assert len(released) == len(set(released)), "no fence repeats"
+    assert [finding for finding in library.check() if finding.kind != "stale"] == []
 
 
 def test_half_a_body_is_refused_after_a_while_and_holds_no_one_up(server: ServerProcess) -> None:
