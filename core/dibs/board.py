@@ -222,12 +222,14 @@ class Board(Protocol):
         start_in: float = 0.0,
         start_at: float | None = None,
         by: str = "",
+        nonce: str = "",
     ) -> Task:
         """Add a task; `Exists` if the id is or was on the board.
 
         Give a long payload as a binary file that is open for reading. With `start_in` (seconds) or
         `start_at` (unix seconds on the board's clock) no worker claims it before. `by` is who adds
-        it, for the log (default: the user and host).
+        it, for the log (default: the user and host). Doing it again with the same `nonce` succeeds,
+        so that a lost answer can be asked for again from any process.
 
         >>> board.add("report-7", b"what to do", priority=9).name
         'report-7.f0p9.available'
@@ -747,12 +749,13 @@ class Board(Protocol):
         seconds: float | None = None,
         locks: bool = False,
         by: str = "",
+        nonce: str = "",
     ) -> tuple[Pause, tuple[Task, ...]]:
         """Stop new claims, and list the claims and locks that are held; no caller gets another.
 
         Holders go on. `host` is a name or a pattern such as `web-*`: only workers there are
         stopped. With `locks` no lock is acquired either. It ends after `seconds`, or by
-        `resume_claims`.
+        `resume_claims`. Doing it again with the same `nonce` makes no second pause.
 
         >>> pause, holders = board.pause_claims("deploy at noon", host="web-*", seconds=3600)
         >>> pause.reason

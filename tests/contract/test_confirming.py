@@ -92,3 +92,31 @@ def test_a_lock_that_its_process_acquires_again_is_confirmed(place: Place) -> No
     mine = place.board.acquire("y", process=process)
     assert place.board.acquire("y", process=process).name == mine.name
     assert not mine.release_unconfirmed()
+
+
+def test_an_add_with_the_same_nonce_is_the_same_add(place: Place) -> None:
+    first = place.board.add("x", b"one", priority=7, nonce="00000000AF")
+    assert place.other().add("x", b"one", priority=7, nonce="00000000AF") == first
+    with pytest.raises(dibs.Exists):
+        place.board.add("x", b"one", nonce="1111111111")
+    with pytest.raises(dibs.Exists):
+        place.board.add("x", b"one")
+    claim = place.board.claim("x")
+    assert claim is not None
+    assert place.other().add("x", b"one", priority=7, nonce="00000000AF") == first
+    claim.done()
+    assert [task.state for task in place.board.find("x")] == ["done"]
+    assert [event.verb for event in place.board.log.of("x")] == ["add", "claim", "done"]
+    with pytest.raises(dibs.BadName, match="nonce"):
+        place.board.add("y", nonce="abc")
+    assert place.board.check() == []
+
+
+def test_a_pause_with_the_same_nonce_is_the_same_pause(place: Place) -> None:
+    made, _ = place.board.pause_claims("deploy", host="nowhere", nonce="00000000AF")
+    again, _ = place.other().pause_claims("deploy", host="nowhere", nonce="00000000AF")
+    assert (again, made.name) == (made, "00000000AF")
+    assert [pause.name for pause in place.board.pauses()] == [made.name]
+    assert [event.verb for event in place.board.log.since()[0]] == ["pause"]
+    with pytest.raises(dibs.BadName, match="nonce"):
+        place.board.pause_claims("deploy", nonce="abc")

@@ -120,3 +120,13 @@ def test_a_session_lives_on_while_one_server_cannot_reach_the_database(
 
 def test_a_session_without_a_sign_of_life_ends_through_any_server(site: Site) -> None:
     retrying.expire(site.board, site.board)
+
+
+def test_a_key_means_the_same_to_another_server(site: Site, tmp_path: Path) -> None:
+    first = ServerProcess(tmp_path, where=site.where)
+    other = ServerProcess(tmp_path, where=site.where)
+    try:
+        client = first.client("olga", "operator")
+        retrying.ask_both(client, HttpClient(other.url, client.token), site.board)
+    finally:
+        assert (first.stop(), other.stop()) == (0, 0)

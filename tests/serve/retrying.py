@@ -149,3 +149,43 @@ def expire(first: dibs.Board, other: dibs.Board) -> None:
     for desk in (a, b):
         with pytest.raises(Refusal, match="no such session"):
             desk.sessions.keep(ANN, session)
+
+
+def ask_both(first: HttpClient, other: HttpClient, board: dibs.Board) -> None:
+    """Each change that has a key is sent to two servers, as a client does after a lost answer."""
+
+    def both(path: str, body: dict[str, Any]) -> dict[str, Any]:
+        key = {"X-Request-Key": f"k{next(_numbers)}"}
+        found: list[dict[str, Any]] = [
+            each.post(path, body, headers=key) for each in (first, other)
+        ]
+        for answer in found:
+            answer.pop("expires_at", None)
+        assert found[0] == found[1], path
+        return found[0]
+
+    number = next(_numbers)
+    ids = [f"{what}{number}" for what in ("plain", "later", "payload")]
+    both("/v1/tasks", {"id": ids[0]})
+    both("/v1/tasks", {"id": ids[1], "start_in": 3600, "priority": 7})
+    both("/v1/tasks", {"id": ids[2], "payload": "x" * 5000})
+    assert [len(board.find(ident)) for ident in ids] == [1, 1, 1]
+    other_key = {"X-Request-Key": f"k{next(_numbers)}"}
+    assert other.ask("POST", "/v1/tasks", {"id": ids[0]}, other_key).code == "exists"
+    ends = (
+        ("fail", {"reason": "broken", "retry_in": 0}),
+        ("release", {"reason": "not mine"}),
+        ("ask", {"question": "which?"}),
+    )
+    for verb, body in ends:
+        claim = first.post("/v1/claims", {"id": ids[0]})["claim"]
+        both(f"/v1/claims/{quote(claim, safe='')}/{verb}", body)
+    assert [event.verb for event in board.log.of(ids[0])].count("refused") == 0
+    lock = first.post("/v1/acquire", {"id": f"lock{number}"})["claim"]
+    both(f"/v1/claims/{quote(lock, safe='')}/release", {})
+    both("/sessions", {"ttl_seconds": 300})
+    assert sum(t.id.startswith("session~") for t in board.snapshot(ended=False).tasks.values()) == 1
+    pause = both("/v1/pauses", {"reason": "deploy", "host": "nowhere"})["pause"]
+    assert [each.name for each in board.pauses()] == [pause["name"]]
+    lines = [event for event in board.log.since()[0] if event.verb == "pause"]
+    assert len(lines) == 1

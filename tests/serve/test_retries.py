@@ -93,3 +93,10 @@ def test_a_session_lives_on_while_one_server_cannot_look_at_it(scratch: Path) ->
 def test_a_session_without_a_sign_of_life_ends_through_any_server(scratch: Path) -> None:
     board = scratch / "board"
     retrying.expire(dibs.open(board, create=True), dibs.open(board))
+
+
+def test_a_key_means_the_same_to_another_server(pair: Pair) -> None:
+    first, other = pair
+    client = first.client("olga", "operator")
+    there = HttpClient(other.url, client.token)
+    retrying.ask_both(client, there, dibs.open(first.board))

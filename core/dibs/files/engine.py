@@ -319,9 +319,10 @@ class FilesBoard(Blocks):
         start_in: float = 0.0,
         start_at: float | None = None,
         by: str = "",
+        nonce: str = "",
     ) -> Task:
         start = lives.start_of(self._store, start_in, start_at)
-        return lives.add(self._store, ident, payload, priority, not_before=start, by=by)
+        return lives.add(self._store, ident, payload, priority, not_before=start, by=by, mark=nonce)
 
     # The worker
 
@@ -528,9 +529,10 @@ class FilesBoard(Blocks):
         seconds: float | None = None,
         locks: bool = False,
         by: str = "",
+        nonce: str = "",
     ) -> tuple[Pause, tuple[Task, ...]]:
         return pausing.pause_claims(
-            self._store, reason, host=host, seconds=seconds, locks=locks, by=by
+            self._store, reason, host=host, seconds=seconds, locks=locks, by=by, nonce=nonce
         )
 
     def resume_claims(self, names: Iterable[str], *, by: str = "") -> tuple[Pause, ...]:

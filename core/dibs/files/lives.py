@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 DRAFT_AGE = 3600
 """Seconds after which a file in `new/` counts as abandoned; an adder gives up at half of it."""
+_MARKED = 6
+"""So many digits of a nonce are those of the mark, if one is given; the others are of this call."""
 PIECE = 1 << 20
 """How many bytes of a payload from a file are in memory at a time."""
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EACCES)
@@ -66,10 +68,12 @@ def add(
     state: str = AVAILABLE,
     not_before: int = 0,
     by: str = "",
+    mark: str = "",
 ) -> Task:
     """Publish a payload under an id that was never used, or was forgotten since.
 
-    With `not_before`, in unix seconds, it is published as a later task.
+    With `not_before`, in unix seconds, it is published as a later task. If an add with the same
+    `mark` has published it before, it is the same add.
     """
     names.check_priority(priority)
     names.check_text("who acts", by)
@@ -81,10 +85,14 @@ def add(
     store.ready()
     port = store.port
     start = port.boottime()
+    if mark:
+        names.check_nonce(mark)
     if offered := _offered(store, ident):
+        if (before := _added_before(store, ident, state, mark)) is not None:
+            return before
         raise _exists(store, ident, offered)
     _refuse_lost(store)
-    nonce = port.nonce()
+    nonce = mark[:_MARKED] + port.nonce()[len(mark[:_MARKED]) :]
     draft = draft_name(ident, state, nonce)
     try:
         _write(store, draft, _pieces(payload))
@@ -94,6 +102,8 @@ def add(
         life = _begin(store, ident, nonce, priority, not_before)
     except Exists:
         store.drop(draft)
+        if (before := _added_before(store, ident, state, mark)) is not None:
+            return before
         if complete(store, ident):
             raise _exists(store, ident, earlier=True) from None
         raise
@@ -126,6 +136,21 @@ def add(
     task = names.read_any(name)
     assert task is not None
     return task
+
+
+def _added_before(store: BoardFiles, ident: str, state: str, mark: str) -> Task | None:
+    """The task that an add with this mark has published, by its nonce and by the log.
+
+    Each call has a nonce of its own, so that no draft is that of two calls.
+    """
+    life = latest_life(store, ident) if mark else None
+    if life is None or life.nonce[:_MARKED] != mark[:_MARKED]:
+        return None
+    with suppress(DibsError):  # `check` reports why it cannot be published
+        complete(store, ident)
+    name = names.unclaimed_name(ident, life.stamp, state)
+    events = store.journal.of(ident)
+    return names.read_any(name) if any((e.verb, e.dst) == ("add", name) for e in events) else None
 
 
 def complete_all(store: BoardFiles) -> bool:

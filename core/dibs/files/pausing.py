@@ -135,6 +135,7 @@ def pause_claims(
     seconds: float | None = None,
     locks: bool = False,
     by: str = "",
+    nonce: str = "",
 ) -> tuple[Pause, tuple[Task, ...]]:
     """Pause, and list every claim that exists then: no caller gets another one.
 
@@ -147,8 +148,12 @@ def pause_claims(
     at = round(store.clock.now().fs / SECOND, 3)
     until = at + seconds if seconds is not None else None
     who = by or store.host.signature
-    made = Pause(store.port.nonce(), who, reason, at, until, host, bool(locks))
+    name = names.check_nonce(nonce) if nonce else store.port.nonce()
+    made = Pause(name, who, reason, at, until, host, bool(locks))
+    before = read(store, name) if nonce else None
     held = _begin(store, made)
+    if before is not None:  # the same call has made it before; its claims are listed again
+        return before, held
     store.journal.write(PAUSE, "", "", f"{PAUSED}/{made.name}", by, made.text)
     store.sync(PAUSED, "")
     return made, held

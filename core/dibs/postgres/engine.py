@@ -228,8 +228,9 @@ class PostgresBoard(Blocks):
         start_in: float = 0.0,
         start_at: float | None = None,
         by: str = "",
+        nonce: str = "",
     ) -> Task:
-        return producing.add(self._session, ident, payload, priority, start_in, start_at, by)
+        return producing.add(self._session, ident, payload, priority, start_in, start_at, by, nonce)
 
     def room(self, most: int, seconds: float = 0.0) -> bool:
 
@@ -426,9 +427,10 @@ class PostgresBoard(Blocks):
         seconds: float | None = None,
         locks: bool = False,
         by: str = "",
+        nonce: str = "",
     ) -> tuple[Pause, tuple[Task, ...]]:
         return pausing.pause_claims(
-            self._session, reason, host=host, seconds=seconds, locks=locks, by=by
+            self._session, reason, host=host, seconds=seconds, locks=locks, by=by, nonce=nonce
         )
 
     def resume_claims(self, names: Iterable[str], *, by: str = "") -> tuple[Pause, ...]:

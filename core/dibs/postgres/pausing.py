@@ -63,6 +63,7 @@ def pause_claims(
     seconds: float | None = None,
     locks: bool = False,
     by: str = "",
+    nonce: str = "",
 ) -> tuple[Pause, tuple[Task, ...]]:
     """Pause, and list every claim that exists then: no caller gets another one."""
     check_terms(reason, host, seconds)
@@ -71,19 +72,30 @@ def pause_claims(
     at = round(session.now().fs / SECOND, 3)
     until = at + seconds if seconds is not None else None
     who = by or session.host.signature
-    made = Pause(session.nonce(), who, reason, at, until, host, bool(locks))
-    _begin(session, made, PAUSE, "", f"{PAUSED}/{made.name}", who, made.text)
+    name = names.check_nonce(nonce) if nonce else session.nonce()
+    made = Pause(name, who, reason, at, until, host, bool(locks))
+    _begin(session, made, PAUSE, "", f"{PAUSED}/{name}", who, made.text, act=name)
+    if nonce:
+        before = session.rows("SELECT data FROM dibs.pause WHERE name = %s", (name,))
+        made = (decode_pause(name, before[0][0]) if before else None) or made
     rows = session.rows("SELECT name FROM dibs.claim ORDER BY name")
     found = (names.read(name) for (name,) in rows)
     return made, tuple(task for task in found if task is not None)
 
 
 def _begin(
-    session: Session, made: Pause, verb: str, src: str, dst: str, by: str, reason: str
+    session: Session,
+    made: Pause,
+    verb: str,
+    src: str,
+    dst: str,
+    by: str,
+    reason: str,
+    act: str = "",
 ) -> None:
     """Put a pause in force, with its event."""
     until = None if made.until is None else int(made.until * SECOND)
-    texts = verb, src, dst, packed(by), packed(reason[:REASON_CHARS]), session.nonce()
+    texts = verb, src, dst, packed(by), packed(reason[:REASON_CHARS]), act or session.nonce()
     session.step(
         "SELECT dibs.pause(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
         (made.name, until, made.locks, encode_pause(made), *texts),

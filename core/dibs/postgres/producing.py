@@ -28,14 +28,16 @@ def add(
     start_in: float,
     start_at: float | None,
     by: str = "",
+    nonce: str = "",
 ) -> Task:
     """Add a task under an id that was never used, or was forgotten since."""
     names.check_priority(priority)
     names.check_text("who acts", by)
     names.escape(ident)
     refuse_slot(ident)
+    act = names.check_nonce(nonce) if nonce else session.nonce()
     not_before = _start(session, start_in, start_at)
-    made = publish(session, ident, _content(payload), priority, not_before, by=by)
+    made = publish(session, ident, _content(payload), priority, not_before, by=by, act=act)
     if made is None:
         raise refusals.exists(ident, reading.find(session, ident))
     return made
@@ -49,12 +51,13 @@ def publish(
     not_before: int = 0,
     folder: str = "",
     by: str = "",
+    act: str = "",
 ) -> Task | None:
     """Begin the next life of an id; None if it is not over. With a `folder` it is a free lock."""
     adder = packed(by or session.host.signature)
     (name,) = session.step(
         "SELECT dibs.add(%s, %s, %s, %s, %s, %s, %s)",
-        (names.escape(ident), folder, priority, not_before, payload, adder, session.nonce()),
+        (names.escape(ident), folder, priority, not_before, payload, adder, act or session.nonce()),
         f"the add of {ident!r}",
     )
     return names.read_any(name) if name is not None else None

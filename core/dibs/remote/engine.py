@@ -202,6 +202,7 @@ class RemoteBoard(Blocks):
         start_in: float = 0.0,
         start_at: float | None = None,
         by: str = "",
+        nonce: str = "",
     ) -> Task:
         names.check_priority(priority)
         names.check_text("who acts", by)
@@ -222,6 +223,7 @@ class RemoteBoard(Blocks):
                 "priority": priority,
                 "start_in": start_in or None,
                 "start_at": start_at,
+                "nonce": names.check_nonce(nonce) if nonce else None,
             },
             by=by or session.host.signature,
             done=lambda error: _added(ident, error),
@@ -546,6 +548,7 @@ class RemoteBoard(Blocks):
         seconds: float | None = None,
         locks: bool = False,
         by: str = "",
+        nonce: str = "",
     ) -> tuple[Pause, tuple[Task, ...]]:
         from dibs.model.pauses import Pause
         from dibs.model.task import Task
@@ -554,21 +557,9 @@ class RemoteBoard(Blocks):
         names.check_text("who acts", by)
         session = self._session
         given = {"reason": reason, "host": host or None, "seconds": seconds, "locks": bool(locks)}
+        given["nonce"] = names.check_nonce(nonce) if nonce else None
         by = by or session.host.signature
-
-        def done(error: DibsError | None) -> Answer | None:
-            """The pause that a request with a lost answer has made."""
-            for row in session.get("/v1/pauses")["pauses"] if error is None else ():
-                pause: Pause = session.read(Pause, row)
-                who = pause.by.removesuffix(by) + by
-                lasts = None if pause.until is None else round(pause.until - pause.at, 3)
-                terms = (pause.reason, pause.host, pause.locks, lasts, pause.by)
-                if terms == (reason, host, bool(locks), seconds, who):
-                    held = (each for each in self.snapshot(ended=False).tasks.values() if each.live)
-                    return {"pause": row, "holders": [each.name for each in held]}
-            return None
-
-        found = session.change("/v1/pauses", "the pause", given, by=by, done=done)
+        found = session.change("/v1/pauses", "the pause", given, by=by)
         made: Pause = session.value(Pause, found, "pause")
         return made, session.value(tuple[Task, ...], found, "holders")
 

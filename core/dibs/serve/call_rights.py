@@ -9,6 +9,7 @@ from dibs.blocks import ClaimBase
 from dibs.model import names
 from dibs.model.errors import BadName, NotExact, short
 from dibs.model.task import DONE, FAILED
+from dibs.serve.bodies import TEXT, Field
 from dibs.serve.lock_names import RESERVED, check_lock_name, id_of
 from dibs.serve.problems import CODES, Refusal
 from dibs.serve.route_table import RouteCall
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from dibs.serve.tokens import Principal
 
 Answer = dict[str, Any]
+NONCE = Field(TEXT, "ten digits or letters A to F; with the same again it succeeds", 10, 10)
+"""For what has a key: by it another server finds what it has done."""
 
 
 def check_rights(route: Route, who: Principal, path: Mapping[str, str]) -> None:
@@ -135,6 +138,17 @@ def own_claim(service: Service, call: RouteCall) -> Claim:
         raise Refusal("forbidden", f"this claim was not made with the token of {call.who.name}")
     _restore_owner(call, claim)
     return claim
+
+
+def ended_before(service: Service, call: RouteCall, claim: Claim, verb: str) -> Task | None:
+    """What a request with the same key has made of a claim over another server, by the log."""
+    if not call.mark or claim.record.host:  # without a key, or it is still there
+        return None
+    for event in reversed(service.board.log.of(claim.id)):
+        before = names.read_any(event.src) if event.verb == verb else None
+        if before is not None and before.stem == claim.name:
+            return event.after
+    return None
 
 
 def _restore_owner(call: RouteCall, claim: Claim) -> None:

@@ -102,7 +102,7 @@ def _list(service: Service, call: RouteCall) -> Answer:
 
 
 def _begin(service: Service, call: RouteCall) -> Answer:
-    return service.sessions.begin(call.who, call.agent, call.given["ttl_seconds"])
+    return service.sessions.begin(call.who, call.agent, call.given["ttl_seconds"], call.mark)
 
 
 def _keep(service: Service, call: RouteCall) -> Answer:

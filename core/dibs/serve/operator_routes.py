@@ -18,7 +18,7 @@ from dibs.model.hooks import EVENTS
 from dibs.model.names import check_bulk
 from dibs.model.rates import TOTALS
 from dibs.serve.bodies import FLAG, NAMES, NUMBER, TEXT, WHOLE, Field
-from dibs.serve.call_rights import Answer, covered, exact_name, named_task, whole
+from dibs.serve.call_rights import NONCE, Answer, covered, exact_name, named_task, whole
 from dibs.serve.listing_routes import APART
 from dibs.serve.problems import Refusal, code_of, problem_of
 from dibs.serve.route_table import READ, STREAM, RouteCall, route
@@ -251,6 +251,7 @@ def _pause(service: Service, call: RouteCall) -> Answer:
         seconds=given["seconds"],
         locks=given["locks"],
         by=_by(call),
+        nonce=given["nonce"] or "",
     )
     return {"pause": plain(pause), "holders": [task_fields(task) for task in holders]}
 
@@ -563,6 +564,7 @@ OPERATOR_ROUTES = (
             "host": _HOST,
             "seconds": Field(NUMBER, "how long (default: until it is ended)", 0, 366 * 86_400),
             "locks": Field(FLAG, "pause locks too", default=False),
+            "nonce": NONCE,
         },
         answer={"pause": "object", "holders": "list"},
         codes=("missing_field", "invalid_field", "exists"),

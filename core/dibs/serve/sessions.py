@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dibs.model.errors import BadName, Held, Lost, NotExact, Refused, Unclaimable
+from dibs.model.task import HELD
 from dibs.serve.lease_terms import LeaseTerms
 from dibs.serve.lock_desk import Answer, HeldLock, LockDesk, moment
 from dibs.serve.lock_names import SESSION
@@ -35,8 +36,13 @@ class Sessions:
         self._next = 0.0
         """When it looks again at those that may be over, on the monotonic clock."""
 
-    def begin(self, who: Principal, agent: str | None, ttl: int) -> Answer:
-        """A new session. Its number is the lowest that is free, so that few locks are made."""
+    def begin(self, who: Principal, agent: str | None, ttl: int, mark: str = "") -> Answer:
+        """A new session. Its number is the lowest that is free, so that few locks are made.
+
+        By its `mark` the one is found that the same request has begun over another server.
+        """
+        if mark and (begun := self._begun(who, mark)) is not None:
+            return begun
         used = {lease.task.id for lease in tuple(self._live.values())}
         for number in range(1, _SESSIONS + 1):
             ident = f"{SESSION}{number}"
@@ -45,11 +51,26 @@ class Sessions:
             start = time.monotonic()
             # Another server has it for a session, or a shell has made something else of that id.
             with suppress(Held, BadName, Unclaimable):
-                claim = self._desk.board.acquire(ident, owner=who.owner(agent), ttl=ttl)
+                claim = self._desk.board.acquire(ident, owner=who.owner(agent), ttl=ttl, nonce=mark)
                 lease = self._known(claim, who.owner(agent))
                 lease.count_from(start, ttl)
-                return self._fields(lease) | {"keepalive_interval_secs": max(1, ttl // 2)}
+                return self._new(lease)
         raise Refusal("busy", f"there are {_SESSIONS:,} sessions", retry_after_ms=10_000)
+
+    def _begun(self, who: Principal, mark: str) -> Answer | None:
+        """The session whose name ends with this mark, with a new sign of life."""
+        for task in self._desk.board.snapshot(ended=False).tasks.values():
+            mine = task.state == HELD and task.id.startswith(SESSION)
+            if mine and task.claim.endswith(f"-{mark}"):
+                with suppress(Refusal):  # it has ended since
+                    self.keep(who, task.stem)
+                    return self._new(self.find(who, task.stem))
+        return None
+
+    def _new(self, lease: HeldLock) -> Answer:
+        """What whoever begins a session gets."""
+        interval = max(1, round(lease.ttl) // 2)
+        return self._fields(lease) | {"keepalive_interval_secs": interval}
 
     def keep(self, who: Principal, session: str) -> Answer:
         """The session lives on for its ttl."""

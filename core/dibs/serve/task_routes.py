@@ -10,7 +10,9 @@ from dibs.model.task import AVAILABLE
 from dibs.model.waiters import WAITER_STATES
 from dibs.serve.bodies import BYTES, FLAG, NUMBER, TABLE, TEXT, WHOLE, Field
 from dibs.serve.call_rights import (
+    NONCE,
     Answer,
+    ended_before,
     exact_name,
     named_owner,
     own_claim,
@@ -123,6 +125,7 @@ def _add(service: Service, call: RouteCall) -> Answer:
         start_in=given["start_in"],
         start_at=given["start_at"],
         by=call.who.owner(call.agent),
+        nonce=given["nonce"] or "",
     )
     return _became("added", task)
 
@@ -308,12 +311,15 @@ def _done(service: Service, call: RouteCall) -> Answer:
 
 def _fail(service: Service, call: RouteCall) -> Answer:
     claim, given = own_claim(service, call), call.given
-    return _became("failed", claim.fail(given["reason"], retry_in=given["retry_in"]))
+    before = ended_before(service, call, claim, "fail")
+    return _became("failed", before or claim.fail(given["reason"], retry_in=given["retry_in"]))
 
 
 def _release(service: Service, call: RouteCall) -> Answer:
     claim, given = own_claim(service, call), call.given
-    return _became("released", claim.release(given["reason"], start_in=given["start_in"]))
+    before = ended_before(service, call, claim, "release")
+    ended = before or claim.release(given["reason"], start_in=given["start_in"])
+    return _became("released", ended)
 
 
 def _release_unconfirmed(service: Service, call: RouteCall) -> Answer:
@@ -362,6 +368,7 @@ TASK_ROUTES = (
                 NUMBER, "no worker gets it before so many seconds", 0, _YEARS, default=0
             ),
             "start_at": Field(NUMBER, "the same as unix seconds of the board's clock", 0, 2**36),
+            "nonce": NONCE,
         },
         answer=_TASK,
         codes=("exists", "invalid_field", "missing_field", "reserved_id"),
