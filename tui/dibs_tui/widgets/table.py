@@ -587,9 +587,10 @@ class TaskTable(Window, inherit_bindings=False):
 
     def _is_there(self, line: Task, ended: Task) -> bool:
         """Whether a line still stands for something on the board, and not for what has ended."""
-        if is_head(line.name):
-            return line.name != ended.name and self._fold(line.name) is not None
-        return line.id != ended.id and line.name in self._model.tasks
+        if line.name in self._model.tasks:
+            return line.id != ended.id
+        other = is_head(line.name) and line.name != ended.name
+        return other and self._fold(line.name) is not None
 
     def _state_of(self, line: Task) -> str:
         """The state that a line shows."""
