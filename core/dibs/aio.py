@@ -21,12 +21,26 @@ from typing import IO, TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 import dibs.board
 from dibs.host import boottime
+from dibs.keeping import BodyUse
 from dibs.model.errors import BadName, DibsError, Held, Lost, Paused, short
 from dibs.model.sample import SECOND
 from dibs.model.settings import check_wait
 from dibs.model.waiters import Outage, unreachable
 from dibs.waiting import logged
-from dibs.working import ClaimTerms, intake_of, keep, leave, log, nothing, report_breaker
+from dibs.working import (
+    ClaimTerms,
+    fail_left,
+    in_use,
+    intake_of,
+    is_logged,
+    keep,
+    leave,
+    log,
+    not_entered,
+    note_end,
+    nothing,
+    shared,
+)
 
 if TYPE_CHECKING:
     from dibs.board import Board
@@ -152,6 +166,7 @@ class AsyncBoard:
         return AsyncWorking(
             self._board,
             self._calls,
+            "working(...)",
             what,
             take,
             wait,
@@ -178,7 +193,7 @@ class AsyncBoard:
         terms = ClaimTerms(owner, ttl, metadata)
         take = partial(terms.acquire, self._board, ident, slots)
         what = f"under the lock {short(ident)}"
-        return AsyncWorking(self._board, self._calls, what, take, wait)
+        return AsyncWorking(self._board, self._calls, "lock(...)", what, take, wait)
 
     @overload
     def work(
@@ -276,8 +291,11 @@ class AsyncLost:
         ...     await claim.lost.wait()
         """
         while not self.is_set():
-            with suppress(TimeoutError):  # the deadline passes without an event
-                await asyncio.wait_for(self._told.wait(), _SLICE)
+            # Not `wait_for`: that of Python 3.11 can swallow a cancellation. The limit, because the
+            # deadline passes without an event.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_SLICE):
+                    await self._told.wait()
 
     def _tell(self) -> None:
         with suppress(RuntimeError):  # the event loop is closed
@@ -300,16 +318,20 @@ class AsyncClaim:
         self._kept = kept
         self._calls = calls
         self._lost = AsyncLost(kept)
+        self._use = BodyUse()
 
     def __repr__(self) -> str:
         return repr(self._kept)
 
     async def __aenter__(self) -> Self:
         """The body that ends the claim, for the claims of a loop."""
+        self._kept.__enter__()
+        self._use.enter(_this_task())
         return self
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        await self._calls.do(partial(leave, self._kept, error), always=True)
+        self._use.inside = None
+        await self._calls.do(partial(leave, self._kept, error, fails=_fails(error)), always=True)
 
     @property
     def task(self) -> Task:
@@ -318,7 +340,7 @@ class AsyncClaim:
         >>> claim.task.state
         'claimed'
         """
-        return self._kept.task
+        return self._used().task
 
     @property
     def record(self) -> Record:
@@ -327,7 +349,7 @@ class AsyncClaim:
         >>> claim.record.owner
         'web-3'
         """
-        return self._kept.record
+        return self._used().record
 
     @property
     def name(self) -> str:
@@ -336,7 +358,7 @@ class AsyncClaim:
         >>> claim.name.startswith("build.f1.web-3-")
         True
         """
-        return self._kept.name
+        return self._used().name
 
     @property
     def id(self) -> str:
@@ -345,7 +367,7 @@ class AsyncClaim:
         >>> claim.id
         'build'
         """
-        return self._kept.id
+        return self._used().id
 
     @property
     def fence(self) -> int:
@@ -354,7 +376,7 @@ class AsyncClaim:
         >>> claim.fence
         1
         """
-        return self._kept.fence
+        return self._used().fence
 
     @property
     def slot(self) -> int:
@@ -363,7 +385,7 @@ class AsyncClaim:
         >>> claim.slot
         1
         """
-        return self._kept.slot
+        return self._used().slot
 
     @property
     def ttl(self) -> float:
@@ -372,7 +394,7 @@ class AsyncClaim:
         >>> claim.ttl
         120
         """
-        return self._kept.ttl
+        return self._used().ttl
 
     @property
     def path(self) -> str | None:
@@ -381,7 +403,7 @@ class AsyncClaim:
         >>> claim.path == os.path.abspath(f"tasks/{claim.task.name}")
         True
         """
-        return self._kept.path
+        return self._used().path
 
     @property
     def outcome(self) -> str:
@@ -399,6 +421,7 @@ class AsyncClaim:
         >>> claim.lost.is_set()
         False
         """
+        self._used()
         return self._lost
 
     async def payload(self, limit: int = 1 << 30) -> bytes:
@@ -408,7 +431,7 @@ class AsyncClaim:
         ...     await claim.payload()
         b'what to do'
         """
-        return await self._calls.do(lambda: self._kept.payload(limit))
+        return await self._calls.do(partial(self._used().payload, limit))
 
     async def answers(self) -> tuple[Question, ...]:
         """The questions that were asked about this task, oldest first, with their answers.
@@ -416,7 +439,7 @@ class AsyncClaim:
         >>> await claim.answers()
         ()
         """
-        return await self._calls.do(lambda: self._kept.answers)
+        return await self._calls.do(partial(getattr, self._used(), "answers"))
 
     async def check(self) -> None:
         """Raise `Lost` if the claim is no longer yours, or if its lease could not be renewed.
@@ -425,7 +448,7 @@ class AsyncClaim:
 
         >>> await claim.check()
         """
-        call = self._calls.begin(self._kept.check)
+        call = self._calls.begin(self._used().check)
         try:
             while not (await asyncio.wait({call.future}, timeout=_LOOK))[0]:
                 if self._lost.is_set():
@@ -441,7 +464,7 @@ class AsyncClaim:
         >>> async with board.working() as claim:
         ...     claim.note("step 1 of 2")
         """
-        self._kept.note(text)
+        self._used().note(text)
 
     async def done(self, result: bytes | None = None) -> Task:
         """Commit the finished task now; leaving the body does nothing more.
@@ -477,6 +500,30 @@ class AsyncClaim:
         """
         return await self._calls.do(partial(self._kept.ask, question), always=True)
 
+    def _used(self) -> KeptClaim:
+        """The claim, for a body that uses it."""
+        self._use.users.add(_this_task())
+        return self._kept
+
+
+def _this_task() -> asyncio.Task[Any] | None:
+    """The task of asyncio that runs; None in a thread without one."""
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None
+
+
+def _fails(error: BaseException | None) -> bool:
+    """Whether an error of a body is a failure: also that an inner task was cancelled.
+
+    Only a cancellation of the task itself is one of the body.
+    """
+    if isinstance(error, asyncio.CancelledError):
+        task = _this_task()
+        return task is not None and not task.cancelling()
+    return isinstance(error, Exception)
+
 
 class AsyncWorking:
     """An `async with` block that claims on entry, keeps the claim, and ends it on exit.
@@ -489,6 +536,7 @@ class AsyncWorking:
         self,
         board: Board,
         calls: _Calls,
+        verb: str,
         what: str,
         take: Callable[[], Claim | None],
         wait: float,
@@ -498,6 +546,7 @@ class AsyncWorking:
     ) -> None:
         self._board = board
         self._calls = calls
+        self._verb = verb
         self._what = what
         self._take = take
         self._wait = check_wait(wait)
@@ -507,32 +556,43 @@ class AsyncWorking:
         self._held: DibsError | None = None
         self._outage = Outage(logged)
         self._claim: AsyncClaim | None = None
+        self._free = threading.Lock()
+        """Locked from before the wait until the claim has ended."""
 
     def __repr__(self) -> str:
         return f"<async working {self._what}>"
 
     async def __aenter__(self) -> AsyncClaim:
-        if self._claim is not None:
-            raise BadName("this block is entered already: make another with `board.working()`")
-        end = boottime() + int(min(self._wait, 10**9) * SECOND)
-        kept = await self._look()
-        if kept is None and self._wait > 0:
-            kept = await self._waited(end)
-        if kept is None:
-            raise self._held if self._held is not None else nothing(self._board)
-        self._claim = AsyncClaim(kept, self._calls)
+        if not self._free.acquire(blocking=False):
+            raise in_use(self._verb)
+        try:
+            end = boottime() + int(min(self._wait, 10**9) * SECOND)
+            kept = await self._look()
+            if kept is None and self._wait > 0:
+                kept = await self._waited(end)
+            if kept is None:
+                raise self._held if self._held is not None else nothing(self._board)
+            self._claim = AsyncClaim(kept, self._calls)
+        except BaseException:
+            self._free.release()
+            raise
         return self._claim
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        claim, self._claim = self._claim, None
-        assert claim is not None
-        await claim.__aexit__(kind, error, trace)
+        if self._claim is None:
+            raise not_entered(self._verb)
+        try:
+            await self._claim.__aexit__(kind, error, trace)
+        finally:
+            self._claim = None
+            self._free.release()
 
     async def _waited(self, end: int) -> KeptClaim | None:
         """Look again until the time is up; only one waiter at a time looks for the next task."""
         if self._turn is not None:
             try:
-                await asyncio.wait_for(self._turn.acquire(), max(0.0, (end - boottime()) / SECOND))
+                async with asyncio.timeout((end - boottime()) / SECOND):
+                    await self._turn.acquire()
             except TimeoutError:
                 return None
         try:
@@ -548,7 +608,11 @@ class AsyncWorking:
                 self._calls.begin(self._presence.end, always=True)
 
     async def _look(self) -> KeptClaim | None:
-        return await self._calls.do(self._attempt, give_back=_release)
+        return await self._calls.do(self._attempt, give_back=self._release)
+
+    def _release(self, kept: KeptClaim | None) -> None:
+        """Release a claim that no task waits for any more; until then it has this block."""
+        _release(kept)
 
     def _attempt(self) -> KeptClaim | None:
         """In the board's thread: claim if an attempt is due, and begin to keep the claim."""
@@ -570,7 +634,7 @@ class AsyncWorking:
             why = str(self._held)
         self._outage.note(why)
         if claim is not None:
-            return keep(self._board, claim)
+            return keep(self._board, claim, self)
         self._retry.missed()
         return None
 
@@ -591,12 +655,16 @@ class AsyncLoop:
         self._board = board
         self._calls = calls
         self._stop = stop
-        self._kept: KeptClaim | None = None
+        self._claim: AsyncClaim | None = None
+        self._task: asyncio.Task[Any] | None = None
+        """The task of asyncio that got the claim."""
+        self._goes_on = False
+        """Whether a task goes on to the next claim."""
         self._over = False
         self._intake = intake
 
     def __repr__(self) -> str:
-        return f"<async work loop: {self._kept or ('over' if self._over else 'between tasks')}>"
+        return f"<async work loop: {self._claim or ('over' if self._over else 'between tasks')}>"
 
     def __aiter__(self) -> Self:
         return self
@@ -604,6 +672,20 @@ class AsyncLoop:
     async def __anext__(self) -> AsyncClaim:
         if self._over:
             raise StopAsyncIteration
+        if self._goes_on:
+            raise shared("task", "waits for its next task")
+        claim, task = self._claim, self._task
+        works = claim is not None and not claim.outcome and task is not None and not task.done()
+        if works and task is not _this_task():
+            raise shared("task", f"works on {claim}")
+        self._goes_on = True
+        try:
+            return await self._next()
+        finally:
+            self._goes_on = False
+
+    async def _next(self) -> AsyncClaim:
+        """End the claim of the last body, and claim the next task."""
         try:
             await self._finish()
             while True:
@@ -611,8 +693,9 @@ class AsyncLoop:
                 if found.over:
                     raise StopAsyncIteration
                 if found.kept is not None:
-                    self._kept = found.kept
-                    return AsyncClaim(found.kept, self._calls)
+                    self._claim = AsyncClaim(found.kept, self._calls)
+                    self._task = _this_task()
+                    return self._claim
                 await self._sleep(found.sleep)
         except BaseException:
             self._calls.put(self._closing())
@@ -639,44 +722,64 @@ class AsyncLoop:
 
         def look() -> _KeptStep:
             step = self._intake.step(busy, most)
-            kept = keep(self._board, step.claim) if step.claim is not None else None
+            kept = keep(self._board, step.claim, self) if step.claim is not None else None
             return _KeptStep(kept, step.over, step.sleep)
 
-        return await self._calls.do(look, give_back=lambda found: _release(found.kept))
+        return await self._calls.do(look, give_back=self._release)
+
+    def _release(self, found: _KeptStep) -> None:
+        """Release a claim that no task waits for any more; until then it has this loop."""
+        _release(found.kept)
 
     async def _sleep(self, seconds: float) -> None:
         """Sleep until the next look, or until the loop is stopped."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._stop.wait(), seconds)
-            await asyncio.sleep(0)
+            async with asyncio.timeout(seconds):
+                await self._stop.wait()
 
-    async def _end(self, kept: KeptClaim, error: BaseException | None) -> None:
+    async def _end(
+        self, kept: KeptClaim, error: BaseException | None, *, fails: bool = False
+    ) -> None:
         """End a claim as its body ended, whatever happens to the task that waits for it."""
-        await self._calls.do(partial(leave, kept, error), always=True)
-
-    def _note(self, kept: KeptClaim) -> None:
-        """A claim has ended: the breaker counts it."""
-        if self._intake.ended(kept.name, kept.outcome):
-            report_breaker(self._intake)
+        await self._calls.do(partial(leave, kept, error, fails=fails), always=True)
 
     async def _finish(self) -> None:
-        kept, self._kept = self._kept, None
-        if kept is None:
+        """The body has gone round: its task is done, unless the body ended it."""
+        claim = self._claim
+        if claim is None:
             return
+        kept = claim._kept
         if not kept.outcome:
-            await self._end(kept, None)
-        self._note(kept)
+            cancelled: BaseException | None = None
+            try:
+                await asyncio.sleep(0)  # a task that got the claim shows itself
+            except asyncio.CancelledError as error:
+                cancelled = error
+            if not kept.outcome:
+                self._require_use(claim)
+                self._claim = None
+                await self._end(kept, None)
+            if cancelled is not None:
+                raise cancelled
+        self._claim = None
+        note_end(self._intake, kept)
+
+    def _require_use(self, claim: AsyncClaim) -> None:
+        """Refuse to call a task done that the body of the loop did not work on."""
+        user: object = self._task
+        if self._task is None or self._task.done():  # such as that of a `wait_for`
+            user = next(iter(claim._use.users), user)
+        claim._use.require(claim._kept.name, user)
 
     def _closing(self) -> Callable[[], None]:
         """What ends the loop, in the board's thread."""
         self._over = True
-        kept, self._kept = self._kept, None
+        claim, self._claim = self._claim, None
 
         def close() -> None:
             self._intake.hide()
-            if kept is not None and not kept.outcome:
-                with suppress(DibsError), kept:
-                    kept.fail("the loop was left before the task was done")
+            if claim is not None:
+                fail_left(claim._kept)
 
         return close
 
@@ -702,7 +805,7 @@ class _AsyncPool:
         self._loop = loop
         self._handler = handler
         self._most = concurrency
-        self._running: dict[asyncio.Task[BaseException | None], KeptClaim] = {}
+        self._running: dict[asyncio.Task[tuple[BaseException | None, bool]], KeptClaim] = {}
         self._error: BaseException | None = None
         self._done = 0
 
@@ -741,28 +844,28 @@ class _AsyncPool:
             await self._loop._sleep(found.sleep)
         return found.over
 
-    async def _work(self, kept: KeptClaim) -> BaseException | None:
+    async def _work(self, kept: KeptClaim) -> tuple[BaseException | None, bool]:
+        """Run the handler; its error, and whether that is a failure of the task."""
         error: BaseException | None = None
+        fails = False
         try:
             await self._handler(AsyncClaim(kept, self._loop._calls))
         except BaseException as failure:
-            error = failure
+            error, fails = failure, _fails(failure)
         try:
-            await self._loop._end(kept, error)
+            await self._loop._end(kept, error, fails=fails)
         except BaseException as trouble:
-            error = trouble
-        return error
+            error, fails = trouble, isinstance(trouble, Exception)
+        return error, fails
 
-    def _settle(self, done: Iterable[asyncio.Task[BaseException | None]]) -> None:
+    def _settle(self, done: Iterable[asyncio.Task[tuple[BaseException | None, bool]]]) -> None:
         for task in done:
             kept = self._running.pop(task)
-            error = task.result()
+            error, fails = task.result()
             self._done += kept.outcome == "done"
-            self._loop._note(kept)
-            if kept.outcome == "failed" and isinstance(error, Exception):
-                log.warning("%s failed", kept.name, exc_info=error)
-            elif error is not None:
+            if error is not None and not is_logged(kept, error, fails=fails):
                 self._fail(error)
+            note_end(self._loop._intake, kept)
 
     def _fail(self, error: BaseException) -> None:
         """Claim nothing more; the first error is raised at the end."""
@@ -784,7 +887,7 @@ def _release(kept: KeptClaim | None) -> None:
     """Release a claim that no task waits for any more."""
     if kept is not None:
         with suppress(DibsError):
-            leave(kept, asyncio.CancelledError())
+            leave(kept, asyncio.CancelledError(), fails=False)
 
 
 class _Call(Generic[T]):

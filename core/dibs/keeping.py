@@ -7,17 +7,21 @@ else: the deadline of the claim needs no storage.
 from __future__ import annotations
 
 import os
+import queue
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from dibs.host import boottime
-from dibs.model.errors import DibsError, Lost, StorageError, Uncertain
+from dibs.model.errors import BadName, DibsError, Lost, StorageError, Uncertain
 from dibs.model.outputs import check_note
 from dibs.model.safe_text import shown
 from dibs.model.sample import SECOND
+from dibs.model.task import AVAILABLE
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -33,10 +37,35 @@ _REASON = 1000
 """How many characters of an exception's last line are kept."""
 
 
+class unmasked:
+    """Raises what a signal handler raised while a thread was started or joined.
+
+    `threading` of Python 3.11 and 3.12 can replace it by `RuntimeError: release unlocked lock`.
+    """
+
+    def __enter__(self) -> None:
+        """Nothing is needed before."""
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, RuntimeError) and error.__context__ is not None:
+            raise error.__context__ from None
+
+
 class Beats(threading.Thread):
     """Renews a lease every third of its ttl until `end` is called or the claim cannot be kept."""
 
-    def __init__(self, claim: Claim, wake: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        claim: Claim,
+        wake: Callable[[], None],
+        block: object = None,
+        left: Callable[[], None] | None = None,
+    ) -> None:
+        """With a `block`: once it is gone, `left` is called instead of another heartbeat.
+
+        The block is not kept alive. A signal can raise an exception before the first line of its
+        `__exit__`, and then nothing else ends the claim.
+        """
         super().__init__(daemon=True, name=f"dibs-beats-{claim.id}")
         self.beats = 0
         self.error: DibsError | None = None
@@ -47,20 +76,38 @@ class Beats(threading.Thread):
         """Held during a heartbeat: whoever ends the claim holds it, so that none comes after."""
         self._claim = claim
         self._wake = wake
-        self._called = threading.Event()
-        self._over = False
+        # No `threading.Event`: an exception of a signal handler inside it can leave it locked.
+        self._calls: queue.SimpleQueue[object] = queue.SimpleQueue()
+        self.over = False
+        """Whether `end` was called."""
+        self._block = None if block is None else weakref.ref(block, self._calls.put)
+        self._left = left
+        self._started_well = False
         self._note: str | None = None
         self._begun = boottime()
 
+    def start(self) -> None:
+        """Begin to beat."""
+        with unmasked():
+            super().start()
+        self._started_well = True
+
     def end(self) -> None:
         """Send no more heartbeats; one that has begun may still finish."""
-        self._over = True
-        self._called.set()
+        self.over = True
+        self._calls.put(None)
+
+    def finish(self) -> None:
+        """Send no more heartbeats, and wait until one that has begun is over."""
+        self.end()
+        if self._started_well:  # else the thread may hang, in a lock that an exception left locked
+            with unmasked():
+                self.join()
 
     def note(self, text: str) -> None:
         """Write this note as soon as storage allows; the last one counts."""
         self._note = text
-        self._called.set()
+        self._calls.put(None)
 
     def write_note(self) -> None:
         """Write the last note that is not written yet."""
@@ -81,13 +128,15 @@ class Beats(threading.Thread):
         """Send heartbeats until `end` is called or the claim cannot be kept."""
         due = self._begun + self._third
         while True:
-            self._called.wait(max(0.0, (due - boottime()) / SECOND))
-            if self._over:
+            self._sleep(due)
+            if self.over:
                 return
-            self._called.clear()
+            if self._block is not None and self._block() is None and self._left is not None:
+                self._left()
+                return
             beats = boottime() >= due
             with self.quiet:
-                if self._over:
+                if self.over:
                     return
                 try:
                     self.write_note()
@@ -98,12 +147,19 @@ class Beats(threading.Thread):
                     self.error = error
                     self._wake()
                     return
-            if self._over:
+            if self.over:
                 return
             if beats:
                 self.beaten()
                 self.beats += 1
                 self._wake()
+
+    def _sleep(self, due: int) -> None:
+        """Sleep until the next heartbeat, or until there is something else to do."""
+        with suppress(queue.Empty):
+            self._calls.get(timeout=max(0.0, (due - boottime()) / SECOND))
+            while True:
+                self._calls.get_nowait()
 
     @property
     def _third(self) -> int:
@@ -120,11 +176,15 @@ class Beats(threading.Thread):
 
 
 class LostEvent(threading.Event):
-    """Set as soon as the work must stop, even if storage hangs so that no heartbeat can fail."""
+    """Set as soon as the work must stop, even if storage hangs so that no heartbeat can fail.
+
+    It uses nothing of `threading.Event`, which an exception of a signal handler can leave locked.
+    """
 
     def __init__(self, past: Callable[[], bool]) -> None:
         super().__init__()
         self._past = past
+        self._lost = False
         self._calls: list[Callable[[], object]] = []
 
     def on_set(self, call: Callable[[], object]) -> None:
@@ -133,25 +193,32 @@ class LostEvent(threading.Event):
 
     def set(self) -> None:
         """The claim is lost."""
-        super().set()
-        for call in self._calls:
+        self._lost = True
+        for call in list(self._calls):
             call()
 
     def is_set(self) -> bool:
         """Whether the claim is lost, or its lease was not renewed in time."""
-        if not super().is_set() and self._past():
+        if not self._lost and self._past():
             self.set()
-        return super().is_set()
+        return self._lost
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the claim is lost, or for `timeout` seconds; returns whether it is."""
         end = None if timeout is None else boottime() + int(timeout * SECOND)
-        while not self.is_set():
-            left = 1.0 if end is None else min(1.0, (end - boottime()) / SECOND)
-            if left <= 0:
-                return False
-            super().wait(left)  # at most a second, because the deadline moves
-        return True
+        woken: queue.SimpleQueue[None] = queue.SimpleQueue()
+        wake = partial(woken.put, None)
+        self._calls.append(wake)
+        try:
+            while not self.is_set():
+                left = 1.0 if end is None else min(1.0, (end - boottime()) / SECOND)
+                if left <= 0:
+                    return False
+                with suppress(queue.Empty):
+                    woken.get(timeout=left)  # at most a second, because the deadline moves
+            return True
+        finally:
+            self._calls.remove(wake)
 
 
 class KeptClaim:
@@ -168,52 +235,32 @@ class KeptClaim:
     'done'
     """
 
-    def __init__(self, claim: Claim, turn: Callable[[], AbstractContextManager[object]]) -> None:
+    def __init__(
+        self, claim: Claim, turn: Callable[[], AbstractContextManager[object]], block: object
+    ) -> None:
+        """Nothing beats before `begin`. If the `block` is gone, the claim is released."""
         self._claim = claim
         self._turn = turn
         self._pid = os.getpid()
         self._ended: Task | None = None
+        self._use = BodyUse()
         self.outcome = ""
         """How it ended: `done`, `failed`, `released`, `asked`, `lost` or `uncertain`."""
         self._lost = LostEvent(self._is_past)
-        self._beats = Beats(claim, self._notice)
-        self._start()
+        self._beats = Beats(claim, self._notice, block, self._release_left)
 
     def __repr__(self) -> str:
         state = self.outcome or ("lost" if self._lost.is_set() else "kept")
-        return f"<{state} claim {self.name}>"
-
-    def _start(self) -> None:
-        """Begin to beat; if that is impossible the claim is released."""
-        try:
-            self._beats.start()
-        except BaseException:
-            with suppress(DibsError):
-                self._claim.release("its heartbeats could not be started")
-            raise
+        return f"<{state} claim {self._claim.name}>"
 
     def __enter__(self) -> Self:
         """The body that ends the claim, for the claims of a loop."""
+        self._require_kept()
+        self._use.enter(threading.get_ident())
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if self._is_elsewhere():
-            return  # the parent has the claim, and it ends it
-        try:
-            if error is None:
-                self._finish()
-            else:
-                self._give_back(error)
-        except Exception:
-            raise
-        except BaseException:  # such as a second Ctrl+C, while the claim was being ended
-            with suppress(DibsError):
-                self.release("interrupted")
-            raise
-        finally:
-            self._beats.end()
-            if self._beats.ident is not None:
-                self._beats.join()
+        end(self, error, fails=isinstance(error, Exception))
 
     # What it is
 
@@ -224,7 +271,7 @@ class KeptClaim:
         >>> claim.task.state
         'claimed'
         """
-        return self._claim.task
+        return self._used().task
 
     @property
     def record(self) -> Record:
@@ -233,7 +280,7 @@ class KeptClaim:
         >>> claim.record.owner
         'web-3'
         """
-        return self._claim.record
+        return self._used().record
 
     @property
     def name(self) -> str:
@@ -242,7 +289,7 @@ class KeptClaim:
         >>> claim.name.startswith("build.f1.web-3-")
         True
         """
-        return self._claim.name
+        return self._used().name
 
     @property
     def id(self) -> str:
@@ -251,7 +298,7 @@ class KeptClaim:
         >>> claim.id
         'build'
         """
-        return self._claim.id
+        return self._used().id
 
     @property
     def fence(self) -> int:
@@ -260,7 +307,7 @@ class KeptClaim:
         >>> claim.fence
         1
         """
-        return self._claim.fence
+        return self._used().fence
 
     @property
     def slot(self) -> int:
@@ -269,7 +316,7 @@ class KeptClaim:
         >>> claim.slot
         1
         """
-        return self._claim.slot
+        return self._used().slot
 
     @property
     def ttl(self) -> float:
@@ -278,7 +325,7 @@ class KeptClaim:
         >>> claim.ttl
         120
         """
-        return self._claim.ttl
+        return self._used().ttl
 
     @property
     def deadline(self) -> int:
@@ -287,7 +334,7 @@ class KeptClaim:
         >>> claim.deadline > 0
         True
         """
-        return self._claim.deadline
+        return self._used().deadline
 
     @property
     def path(self) -> str | None:
@@ -296,7 +343,7 @@ class KeptClaim:
         >>> claim.path == os.path.abspath(f"tasks/{claim.task.name}")
         True
         """
-        return self._claim.path
+        return self._used().path
 
     def payload(self, limit: int = 1 << 30) -> bytes:
         """The payload, at most `limit` bytes of it.
@@ -304,7 +351,7 @@ class KeptClaim:
         >>> claim.payload()
         b'what to do'
         """
-        return self._claim.payload(limit)
+        return self._used().payload(limit)
 
     @property
     def answers(self) -> tuple[Question, ...]:
@@ -313,7 +360,7 @@ class KeptClaim:
         >>> claim.answers
         ()
         """
-        return self._claim.answers
+        return self._used().answers
 
     # While it is kept
 
@@ -325,6 +372,7 @@ class KeptClaim:
         ...     while not claim.lost.is_set():
         ...         break  # one step of the work
         """
+        self._used()
         return self._lost
 
     def on_lost(self, call: Callable[[], object]) -> None:
@@ -348,7 +396,7 @@ class KeptClaim:
         """
         self._require_kept()
         try:
-            self._claim.verify()
+            self._used().verify()
         except Lost as error:
             self._lose(error)
             raise
@@ -371,6 +419,7 @@ class KeptClaim:
         ...     claim.note("step 1 of 2")
         """
         self._require_own()
+        self._used()
         check_note(text)
         if self._ended is None:
             self._beats.note(text)
@@ -389,7 +438,7 @@ class KeptClaim:
         self._require_kept()
         with self._beats.quiet:
             try:
-                self._claim.beat(ttl=ttl, metadata=metadata, note=note)
+                self._used().beat(ttl=ttl, metadata=metadata, note=note)
             except Lost as error:
                 self._lose(error)
                 raise
@@ -400,7 +449,7 @@ class KeptClaim:
         >>> claim.keep_output(65_536).keep(b"compiling\\n", 0)
         """
         self._require_own()
-        return self._claim.keep_output(limit)
+        return self._used().keep_output(limit)
 
     # How it ends
 
@@ -442,10 +491,13 @@ class KeptClaim:
         """
         return self._end("asked", lambda: self._claim.ask(question))
 
-    def _end(self, outcome: str, verb: Callable[[], Task], *, finished: bool = False) -> Task:
+    def _end(
+        self, outcome: str, verb: Callable[[], Task], *, finished: bool = False, once: bool = False
+    ) -> Task:
         """End the claim; no heartbeat comes between or after, which would find it gone.
 
         `finished`: the body has ended while the claim was kept; only another holder is in the way.
+        `once`: nothing is done if another thread has ended it meanwhile.
         """
         self._require_own()
         if self._ended is not None:
@@ -453,6 +505,8 @@ class KeptClaim:
         if isinstance(self._beats.error, Lost) or (not finished and self._lost.is_set()):
             raise self._error()
         with self._beats.quiet:
+            if once and self._ended is not None:
+                return self._ended
             with suppress(DibsError):
                 self._beats.write_note()
             try:
@@ -468,35 +522,55 @@ class KeptClaim:
             self._beats.end()
         return self._ended
 
+    def _used(self) -> Claim:
+        """The claim, for a body that uses it."""
+        self._use.users.add(threading.get_ident())
+        return self._claim
+
+    def _release_left(self) -> None:
+        """In the thread of the heartbeats: no one is left who would end the claim."""
+        if self._ended is None and not self._lost.is_set():
+            self._beats.over = True
+            with suppress(DibsError):
+                self._release_once("its block was left without an end")
+
+    def _release_once(self, reason: str) -> None:
+        """Release the claim, unless another thread ends it meanwhile."""
+        self._end("released", lambda: self._claim.release(reason), once=True)
+
+    def _fail_once(self, reason: str) -> None:
+        """Fail the task, unless another thread ends the claim meanwhile."""
+        self._end("failed", lambda: self._claim.fail(reason), once=True)
+
     def _finish(self) -> None:
         """End the claim after a body without an error; tries again until the lease is over."""
         if self._ended is None and self._lost.is_set():
             self._require_kept()
         while self._ended is None:
             try:
-                if self.task.kind == "lock":
-                    self._end("released", self._claim.release, finished=True)
+                if self._claim.task.kind == "lock":
+                    self._end("released", self._claim.release, finished=True, once=True)
                 else:
-                    self._end("done", self._claim.done, finished=True)
+                    self._end("done", self._claim.done, finished=True, once=True)
             except (StorageError, Uncertain) as error:
                 again = not isinstance(error, Uncertain) or error.again
-                over = self._claim.deadline + int(self.ttl / 5 * SECOND)
+                over = self._claim.deadline + int(self._claim.ttl / 5 * SECOND)
                 if not again or boottime() >= over:
                     raise
                 time.sleep(_AGAIN)
 
-    def _give_back(self, error: BaseException) -> None:
+    def _give_back(self, error: BaseException, *, fails: bool) -> None:
         """End the claim after an error of the body, which is more important than one of ours."""
         if self._ended is not None or self._lost.is_set():
             return
         reason = last_line(error)
         try:
-            if isinstance(error, Exception) and self.task.kind == "task":
-                self.fail(reason)
+            if fails and self._claim.task.kind == "task":
+                self._fail_once(reason)
             else:
-                self.release(reason)
+                self._release_once(reason)
         except DibsError as trouble:
-            error.add_note(f"dibs: the claim {self.name} was not ended: {trouble}")
+            error.add_note(f"dibs: the claim {self._claim.name} was not ended: {trouble}")
 
     # What it knows
 
@@ -523,24 +597,116 @@ class KeptClaim:
     def _require_own(self) -> None:
         """Refuse a fork: two processes would work under one claim."""
         if self._is_elsewhere():
-            text = f"{self.name} belongs to process {self._pid}, of which this is a fork; stop"
-            raise Lost(text, self.name)
+            text = (
+                f"{self._claim.name} belongs to process {self._pid}, of which this is a fork; stop"
+            )
+            raise Lost(text, self._claim.name)
 
     def _require_kept(self) -> None:
         self._require_own()
         if self._ended is not None:
-            raise Lost(f"{self.name} has ended: it is {self._ended.state}; stop", self.name)
+            raise Lost(
+                f"{self._claim.name} has ended: it is {self._ended.state}; stop", self._claim.name
+            )
         if self._lost.is_set():
             self.outcome = "lost"
             raise self._error()
 
     def _error(self) -> Lost:
         """Why the work must stop, as a new error for each caller."""
-        found = self._beats.error
+        found, name = self._beats.error, self._claim.name
         if isinstance(found, Lost):
             return Lost(str(found), found.name, found.now)
-        why = str(found) if found is not None else f"{self.name}: its lease was not renewed in time"
-        return Lost(f"{why.removesuffix('; stop')}; stop", self.name)
+        why = str(found) if found is not None else f"{name}: its lease was not renewed in time"
+        return Lost(f"{why.removesuffix('; stop')}; stop", name)
+
+
+class BodyUse:
+    """Who has used the claim of a loop: it is done only if the loop's own body worked on it."""
+
+    def __init__(self) -> None:
+        self.users: set[object] = set()
+        """The threads, or the tasks of asyncio, that have used it."""
+        self.inside: object = None
+        """The one whose `with` it is in now."""
+
+    def enter(self, user: object) -> None:
+        """It is the body of this user."""
+        self.users.add(user)
+        self.inside = user
+
+    def require(self, name: str, user: object) -> None:
+        """Refuse to call the task done if the body of this user did not work on it."""
+        if self.inside is not None:
+            what = "is still being worked on"
+        elif user not in self.users:
+            what = "was not used by the body of the loop"
+        else:
+            return
+        raise BadName(
+            f"{name} {what}, so it is not done: put the work into `with claim:`; for several tasks "
+            "at a time use `board.work(handler, concurrency=4)`"
+        )
+
+
+def begin(kept: KeptClaim) -> None:
+    """Begin to beat; if that is impossible the claim is released."""
+    try:
+        kept._beats.start()
+    except BaseException:
+        kept._beats.end()
+        with suppress(DibsError):
+            kept._claim.release("its heartbeats could not be started")
+        raise
+
+
+def end(kept: KeptClaim, error: BaseException | None, *, fails: bool) -> None:
+    """End a claim as its body ended; `fails`: an error of the body is a failed attempt."""
+    if kept._is_elsewhere():
+        return  # the parent has the claim, and it ends it
+    kept._use.inside = None
+    try:
+        if error is None:
+            kept._finish()
+        else:
+            kept._give_back(error, fails=fails)
+    except DibsError:
+        raise
+    except BaseException:  # of a signal handler, such as a second Ctrl+C while it was being ended
+        with suppress(DibsError):
+            kept._release_once("interrupted")
+        raise
+    finally:
+        kept._beats.finish()
+
+
+def drop(kept: KeptClaim, reason: str, *, fails: bool = False) -> None:
+    """Release a claim that its body has not ended, or fail its task; errors are ignored."""
+    if not is_open(kept):
+        return
+    try:
+        with suppress(DibsError):
+            if fails:
+                kept._fail_once(reason)
+            else:
+                kept._release_once(reason)
+    finally:
+        kept._beats.finish()
+
+
+def require_use(kept: KeptClaim, user: object) -> None:
+    """Refuse to call the task of a loop done if the body of this user did not work on it."""
+    kept._use.require(kept._claim.name, user)
+
+
+def is_open(kept: KeptClaim) -> bool:
+    """Whether no one has ended the claim, or tried to, and it is not lost."""
+    return not (kept.outcome or kept._beats.over or kept._is_elsewhere())
+
+
+def is_free(kept: KeptClaim) -> bool:
+    """Whether its end made the task available at once."""
+    return kept._ended is not None and kept._ended.state == AVAILABLE
 
 
 def last_line(error: BaseException) -> str:

@@ -9,15 +9,16 @@ from __future__ import annotations
 import logging
 import os
 import queue
+import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar
 from weakref import WeakKeyDictionary
 
-from dibs.intake import Intake, IntakeStep
-from dibs.keeping import KeptClaim
+from dibs.intake import LONGEST, Intake, IntakeStep
+from dibs.keeping import KeptClaim, begin, drop, end, is_free, require_use, unmasked
 from dibs.model.breaker import Breaker
 from dibs.model.errors import BadName, DibsError, NothingToClaim, short
 from dibs.model.settings import check_wait
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 Found = TypeVar("Found")
 log = logging.getLogger("dibs")
 log.addHandler(logging.NullHandler())
+_AGAIN = (
+    "%s was released and is available at once: this worker would claim it again, so it claims "
+    "nothing more; release with `start_in` to go on"
+)
 
 
 class Desk(Protocol):
@@ -126,7 +131,7 @@ class _Turns:
     """One lock for each board that threads of this process share."""
 
     def __init__(self) -> None:
-        self._guard = threading.Lock()
+        self._guard = threading.RLock()  # what is collected meanwhile may need a turn too
         self._locks: WeakKeyDictionary[Any, threading.RLock] = WeakKeyDictionary()
 
     def of(self, board: Desk) -> threading.RLock:
@@ -146,18 +151,25 @@ def _forget_turns() -> None:
 os.register_at_fork(after_in_child=_forget_turns)
 
 
-@contextmanager
-def turn(board: Desk) -> Iterator[None]:
-    """Hold the board alone among the threads of this process, for one step."""
-    with _turns.of(board):
-        yield
+def turn(board: Desk) -> threading.RLock:
+    """What holds the board alone among the threads of this process, for one step.
+
+    The lock itself: a context manager in Python can be interrupted by a signal while it is entered.
+    """
+    return _turns.of(board)
 
 
-def keep(board: Desk, claim: Claim) -> KeptClaim:
-    """Begin to keep a claim; released if that is impossible."""
-    kept = KeptClaim(claim, partial(turn, board))
-    log.debug("claimed %s", kept.name)
+def keep(board: Desk, claim: Claim, block: object) -> KeptClaim:
+    """Begin to keep a claim for a block; released if that is impossible."""
+    kept = hold(board, claim, block)
+    begin(kept)
     return kept
+
+
+def hold(board: Desk, claim: Claim, block: object) -> KeptClaim:
+    """A claim for the body of a block, which does not beat before `begin`."""
+    log.debug("claimed %s", claim.name)
+    return KeptClaim(claim, partial(turn, board), block)
 
 
 def nothing(board: Desk) -> NothingToClaim:
@@ -174,31 +186,66 @@ class Working:
     'build'
     """
 
-    def __init__(self, board: Desk, what: str, take: Callable[[], Claim]) -> None:
+    def __init__(self, board: Desk, verb: str, what: str, take: Callable[[], Claim]) -> None:
         self._board = board
+        self._verb = verb
         self._what = what
         self._take = take
         self._kept: KeptClaim | None = None
+        self._free = threading.Lock()
+        """Locked from before the wait until the claim has ended."""
 
     def __repr__(self) -> str:
         return f"<working {self._what}: {self._kept or 'not entered'}>"
 
     def __enter__(self) -> KeptClaim:
-        if self._kept is not None:
-            raise BadName("this block is entered already: make another with `board.working()`")
-        self._kept = keep(self._board, self._take())
-        return self._kept
+        if not self._free.acquire(blocking=False):
+            raise in_use(self._verb)
+        claim: Claim | None = None
+        try:
+            claim = self._take()
+            self._kept = kept = hold(self._board, claim, self)
+            begin(kept)
+            return kept
+        except BaseException:
+            self._leave(claim)
+            raise
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if self._kept is None:
+            raise not_entered(self._verb)
+        try:
+            leave(self._kept, error, fails=isinstance(error, Exception))
+        finally:
+            self._leave()
+
+    def _leave(self, claim: Claim | None = None) -> None:
+        """Release what a signal left without an end."""
         kept, self._kept = self._kept, None
-        assert kept is not None
-        leave(kept, error)
+        self._free.release()
+        if kept is not None:
+            drop(kept, "interrupted")
+        elif claim is not None:
+            with suppress(DibsError):
+                claim.release("interrupted")
 
 
-def leave(kept: KeptClaim, error: BaseException | None = None) -> None:
-    """End a kept claim as its body ended, and log how."""
+def in_use(verb: str) -> BadName:
+    """The error for a block that is entered twice."""
+    return BadName(f"this block is entered already: call `board.{verb}` again for each `with`")
+
+
+def not_entered(verb: str) -> BadName:
+    """The error for a block that is left without having been entered."""
+    return BadName(f"this block is not entered: use it as `with board.{verb}:`")
+
+
+def leave(
+    kept: KeptClaim, error: BaseException | None = None, *, fails: bool | None = None
+) -> None:
+    """End a kept claim as its body ended, and log how; an `Exception` of the body `fails`."""
     try:
-        kept.__exit__(type(error) if error is not None else None, error, None)
+        end(kept, error, fails=isinstance(error, Exception) if fails is None else fails)
     except DibsError as trouble:
         log.warning("%s was not ended: %s", kept.name, trouble)
         raise
@@ -219,7 +266,8 @@ def working(board: Desk, ident: str | None, terms: ClaimTerms, wait: float) -> W
             raise nothing(board)
         return claim
 
-    return Working(board, short(ident) if ident is not None else "on the next task", take)
+    what = short(ident) if ident is not None else "on the next task"
+    return Working(board, "working(...)", what, take)
 
 
 def lock(board: Desk, ident: str, slots: int, terms: ClaimTerms, wait: float) -> Working:
@@ -231,7 +279,7 @@ def lock(board: Desk, ident: str, slots: int, terms: ClaimTerms, wait: float) ->
         assert claim is not None  # `Held` is raised instead
         return claim
 
-    return Working(board, f"under the lock {short(ident)}", take)
+    return Working(board, "lock(...)", f"under the lock {short(ident)}", take)
 
 
 def work(
@@ -274,7 +322,8 @@ class WorkLoop:
 
     Going on to the next task means that this one is done. Leaving the loop before that, by `break`,
     `return` or an exception, is `fail`: a loop cannot see why its body was left. So end the claim
-    before a `break`, or work in `with claim:`, which knows.
+    before a `break`, or work in `with claim:`, which knows. A claim that the body has not used, or
+    that another thread works on, is not done: going on raises `BadName`, and the task fails.
 
     >>> for claim in board.work(owner="web-3"):
     ...     with claim:
@@ -282,6 +331,8 @@ class WorkLoop:
     'build'
     'deploy'
     """
+
+    _over = True  # until its arguments are accepted
 
     def __init__(
         self,
@@ -295,7 +346,10 @@ class WorkLoop:
         self._pid = os.getpid()
         self._stop = stop if stop is not None else threading.Event()
         self._kept: KeptClaim | None = None
-        self._over = True  # until its arguments are accepted
+        self._thread = 0
+        """The thread that works on the claim."""
+        self._free = threading.Lock()
+        """Locked while a thread goes on to the next task."""
         self._intake = intake_of(board, terms, wait, breaker, self._stop.is_set)
         self._over = False
 
@@ -308,15 +362,33 @@ class WorkLoop:
     def __next__(self) -> KeptClaim:
         if self._over or os.getpid() != self._pid:
             raise StopIteration  # a fork does not claim in the name of its parent
+        if not self._free.acquire(blocking=False):
+            raise shared("thread", "waits for its next task")
+        try:
+            if self._thread != threading.get_ident() and self._kept and not self._kept.outcome:
+                raise shared("thread", f"works on {self._kept.name}")
+            return self._go_on()
+        finally:
+            self._free.release()
+
+    def _go_on(self) -> KeptClaim:
+        """End the claim of the last body, and claim the next task."""
+        claim: Claim | None = None
         try:
             self._finish()
             while (step := self._intake.step(0, 1)).claim is None:
                 if step.over:
                     raise StopIteration
                 self._stop.wait(step.sleep)
-            self._kept = keep(self._board, step.claim)
-            return self._kept
+            claim = step.claim
+            self._thread = threading.get_ident()
+            self._kept = kept = hold(self._board, claim, self)
+            begin(kept)
+            return kept
         except BaseException:
+            if claim is not None and self._kept is None:
+                with suppress(DibsError):
+                    claim.release("interrupted")
             self.close()
             raise
 
@@ -334,10 +406,9 @@ class WorkLoop:
         if os.getpid() != self._pid:
             return
         self._intake.hide()
-        kept, self._kept = self._kept, None
-        if kept is not None and not kept.outcome:
-            with suppress(DibsError), kept:
-                kept.fail("the loop was left before the task was done")
+        if self._kept is not None:
+            fail_left(self._kept)
+        self._kept = None
 
     def __del__(self) -> None:
         if not self._over:
@@ -345,19 +416,118 @@ class WorkLoop:
 
     def _finish(self) -> None:
         """The body has gone round: its task is done, unless the body ended it."""
-        kept, self._kept = self._kept, None
+        kept = self._kept
         if kept is None:
             return
         if not kept.outcome:
-            leave(kept)
-        if self._intake.ended(kept.name, kept.outcome):
-            report_breaker(self._intake)
+            require_use(kept, self._thread)
+            leave(kept, None, fails=False)
+        self._kept = None
+        note_end(self._intake, kept)
+
+
+def shared(user: str, why: str) -> BadName:
+    """The error of a loop that two threads, or two tasks of asyncio, use at a time."""
+    return BadName(
+        f"another {user} {why} in this loop: give each {user} its own `board.work()`, or use "
+        "`board.work(handler, concurrency=4)`"
+    )
+
+
+def fail_left(kept: KeptClaim) -> None:
+    """Fail the task of a loop that was left; nothing if its claim has ended."""
+    drop(kept, "the loop was left before the task was done", fails=True)
+
+
+def note_end(intake: Intake, kept: KeptClaim) -> None:
+    """Count how a claim of a loop ended; a task that its body delays says nothing."""
+    outcome = kept.outcome
+    if outcome == "released":
+        if not is_free(kept):
+            outcome = "delayed"
+        elif intake.hungry:
+            log.warning(_AGAIN, kept.name)
+    if intake.ended(kept.name, outcome):
+        report_breaker(intake)
 
 
 def report_breaker(intake: Intake) -> None:
     """Log that the breaker opened."""
     breaker = intake.breaker
     log.warning("%d failures in a row: waiting %d s", breaker.failures, breaker.wait)
+
+
+class PoolJob:
+    """One task of a pool, and how its handler ended."""
+
+    def __init__(
+        self,
+        board: Desk,
+        claim: Claim,
+        handler: Callable[[KeptClaim], object],
+        ended: Callable[[None], object],
+    ) -> None:
+        """`ended` is called in the job's thread, after everything else."""
+        self.kept = hold(board, claim, self)
+        self.error: BaseException | None = None
+        self.over = False
+        """Whether the handler and its claim have ended."""
+        self._handler = handler
+        self._ended = ended
+        self._begun = threading.Lock()
+        """Locked by whoever is first: the thread that begins, or the one that gives up on it."""
+
+    def start(self) -> None:
+        """Start the thread; it may run even if a signal handler raises meanwhile."""
+        begin(self.kept)
+        name = f"dibs-work-{self.kept.id}"
+        thread = threading.Thread(target=self._work, name=name, daemon=True)
+        with unmasked():
+            thread.start()
+
+    def gives_up(self) -> bool:
+        """Release the claim, unless the thread has begun to work."""
+        if not self._begun.acquire(blocking=False):
+            return False
+        drop(self.kept, "its thread could not be started")
+        return True
+
+    def _work(self) -> None:
+        if not self._begun.acquire(blocking=False):
+            return
+        fails = False
+        try:
+            self._handler(self.kept)
+        except BaseException as failure:
+            self.error, fails = failure, isinstance(failure, Exception) or is_cancelled(failure)
+        try:
+            leave(self.kept, self.error, fails=fails)
+        except BaseException as trouble:
+            self.error = trouble
+        self.over = True
+        self._ended(None)
+
+
+def is_cancelled(error: BaseException) -> bool:
+    """Whether it is a cancellation of asyncio; no one can cancel a thread."""
+    asyncio: Any = sys.modules.get("asyncio")
+    return asyncio is not None and isinstance(error, asyncio.CancelledError)
+
+
+def is_logged(kept: KeptClaim, error: BaseException, *, fails: bool) -> bool:
+    """Log the error of a handler; False if it stops the pool.
+
+    It stops none if it fails its task, or if the handler had ended its claim before.
+    """
+    if not fails or kept.outcome not in ("done", "failed", "released", "asked"):
+        return False
+    if kept.outcome == "failed":
+        log.warning("%s failed", kept.name, exc_info=error)
+    else:
+        log.warning(
+            "%s: its handler raised after it was %s", kept.name, kept.outcome, exc_info=error
+        )
+    return True
 
 
 class Pool:
@@ -378,14 +548,14 @@ class Pool:
         self._most = concurrency
         self._stop = stop if stop is not None else threading.Event()
         self._intake = intake_of(board, terms, wait, breaker, self._stop.is_set)
-        self._busy = 0
-        self._ended: queue.SimpleQueue[tuple[KeptClaim, BaseException | None]]
-        self._ended = queue.SimpleQueue()
+        self._jobs: set[PoolJob] = set()
+        self._ended: queue.SimpleQueue[None] = queue.SimpleQueue()
+        """Wakes the pool; what has ended says each job, because a signal can take an item away."""
         self._error: BaseException | None = None
         self.done = 0
 
     def __repr__(self) -> str:
-        return f"<pool: {self._busy} of {self._most} busy, {self.done} done>"
+        return f"<pool: {len(self._jobs)} of {self._most} busy, {self.done} done>"
 
     def run(self) -> int:
         """Work until nothing is left to do; returns how many tasks were done.
@@ -401,8 +571,8 @@ class Pool:
                     self._wait(step.sleep)
         except BaseException:
             self._intake.hungry = False
-            while self._busy:
-                self._wait(None)
+            while self._jobs:
+                self._wait(LONGEST)
             raise
         finally:
             self._intake.hide()
@@ -412,52 +582,42 @@ class Pool:
 
     def _step(self) -> IntakeStep:
         try:
-            return self._intake.step(self._busy, self._most)
+            return self._intake.step(len(self._jobs), self._most)
         except DibsError as error:
-            if not self._busy:
+            if not self._jobs:
                 raise
             self._fail(error)
             return IntakeStep()
 
     def _start(self, claim: Claim) -> None:
-        kept = keep(self._board, claim)
-        thread = threading.Thread(
-            target=self._work, args=(kept,), name=f"dibs-work-{kept.id}", daemon=True
-        )
+        job: PoolJob | None = None
         try:
-            thread.start()
+            job = PoolJob(self._board, claim, self._handler, self._ended.put)
+            self._jobs.add(job)
+            job.start()
         except BaseException:
-            with suppress(DibsError), kept:
-                kept.release("its thread could not be started")
+            if job is None:
+                with suppress(DibsError):
+                    claim.release("interrupted")
+            elif job.gives_up():
+                self._jobs.discard(job)
             raise
-        self._busy += 1
 
-    def _work(self, kept: KeptClaim) -> None:
-        error: BaseException | None = None
-        try:
-            self._handler(kept)
-        except BaseException as failure:
-            error = failure
-        try:
-            leave(kept, error)
-        except BaseException as trouble:
-            error = trouble
-        self._ended.put((kept, error))
-
-    def _wait(self, seconds: float | None) -> None:
+    def _wait(self, seconds: float) -> None:
         """Wait for the end of a task, or until the next look."""
-        try:
-            kept, error = self._ended.get(timeout=seconds)
-        except queue.Empty:
-            return
-        self._busy -= 1
+        with suppress(queue.Empty):
+            self._ended.get(timeout=seconds)
+        for job in [job for job in self._jobs if job.over]:
+            self._jobs.discard(job)
+            self._settle(job.kept, job.error)
+
+    def _settle(self, kept: KeptClaim, error: BaseException | None) -> None:
         self.done += kept.outcome == "done"
-        if self._intake.ended(kept.name, kept.outcome):
-            report_breaker(self._intake)
-        if kept.outcome == "failed" and isinstance(error, Exception):
-            log.warning("%s failed", kept.name, exc_info=error)
-        elif error is not None:
-            self._fail(error)
+        if error is not None:
+            fails = isinstance(error, Exception) or is_cancelled(error)
+            if not is_logged(kept, error, fails=fails):
+                self._fail(error)
+        note_end(self._intake, kept)
 
     def _fail(self, error: BaseException) -> None:
         """Claim nothing more; the first error is raised at the end."""

@@ -38,6 +38,10 @@ class Sync:
     def lock(self, *given: Any, **terms: Any) -> Any:
         return self.plain.lock(*given, **terms)
 
+    def block(self, verb: str, *given: Any, **terms: Any) -> Any:
+        """A block that can be entered several times."""
+        return getattr(self.plain, verb)(*given, **terms)
+
     def loop(self, **terms: Any) -> Iterator[Any]:
         return iter(self.plain.work(**terms))
 
@@ -75,6 +79,20 @@ class Turned:
         self._run(self._claim.__aexit__(kind, error, trace))
 
 
+class Block:
+    """A block of `dibs.aio` that threads enter."""
+
+    def __init__(self, block: Any, run: Callable[[Any], Any]) -> None:
+        self._block = block
+        self._run = run
+
+    def __enter__(self) -> Turned:
+        return Turned(self._run(self._block.__aenter__()), self._run)
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        self._run(self._block.__aexit__(kind, error, trace))
+
+
 class Async:
     """A board of `dibs.aio`, driven from a thread without an event loop."""
 
@@ -91,27 +109,22 @@ class Async:
 
         return asyncio.run_coroutine_threadsafe(waited(), self._loop).result(PATIENCE)
 
-    @contextmanager
-    def _block(self, made: Callable[[], Any]) -> Iterator[Any]:
+    def block(self, verb: str, *given: Any, **terms: Any) -> Any:
         async def make() -> Any:
-            return made()
+            return getattr(self.board, verb)(*given, **terms)
 
-        block = self._run(make())
-        claim = Turned(self._run(block.__aenter__()), self._run)
-        error: BaseException | None = None
-        try:
+        return Block(self._run(make()), self._run)
+
+    @contextmanager
+    def _entered(self, verb: str, given: Any, terms: Any) -> Iterator[Any]:
+        with self.block(verb, *given, **terms) as claim:
             yield claim
-        except BaseException as failure:
-            error = failure
-            raise
-        finally:
-            self._run(block.__aexit__(type(error) if error else None, error, None))
 
     def working(self, *given: Any, **terms: Any) -> Any:
-        return self._block(lambda: self.board.working(*given, **terms))
+        return self._entered("working", given, terms)
 
     def lock(self, *given: Any, **terms: Any) -> Any:
-        return self._block(lambda: self.board.lock(*given, **terms))
+        return self._entered("lock", given, terms)
 
     def loop(self, **terms: Any) -> Iterator[Any]:
         async def make() -> Any:

@@ -16,6 +16,9 @@ import dibs.aio
 from tests.core.tools import Place, settle
 from tests.patience import PATIENCE
 
+# A block that is expected to raise has the body of the block inside.
+# ruff: noqa: PT012
+
 
 @pytest.fixture
 def where(board_dir: Path) -> Path:
@@ -193,3 +196,170 @@ def test_leaving_an_async_for_loop_ends_its_claim(where: Path) -> None:
 
     run(work)
     assert not [t for t in threading.enumerate() if t.name.startswith("dibs-beats")]
+
+
+@pytest.mark.parametrize("turns", range(5))
+def test_a_waiter_that_is_cancelled_right_after_another_ends_too(where: Path, turns: int) -> None:
+    """`asyncio.wait_for` of Python 3.11 drops a cancellation that comes with a result."""
+    plain = dibs.open(where)
+
+    async def enter(board: dibs.aio.AsyncBoard) -> None:
+        async with board.working(wait=PATIENCE):
+            raise AssertionError("the body ran")
+
+    async def work() -> None:
+        board = await dibs.aio.open(where)
+        first, second = (asyncio.create_task(enter(board)) for _ in range(2))
+        while not board._turn._waiters:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        first.cancel()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        second.cancel()
+        await asyncio.wait({first, second})
+        assert [task.cancelled() for task in (first, second)] == [True, True]
+        plain.add("a")
+
+    run(work)
+    assert states(plain) == {"available": 1}
+
+
+def test_who_waits_for_a_loss_can_be_cancelled_as_it_comes(where: Path) -> None:
+    dibs.open(where).add("a")
+
+    async def work() -> None:
+        board = await dibs.aio.open(where)
+        with pytest.raises(dibs.Lost):
+            async with board.working() as claim:
+                waits = asyncio.create_task(claim.lost.wait())
+                await asyncio.sleep(0.01)
+                claim._kept.lost.set()
+                await asyncio.sleep(0)  # the event is set, and the task has not run yet
+                waits.cancel()
+                await asyncio.wait({waits})
+                assert waits.cancelled()
+
+    run(work)
+
+
+def test_two_tasks_that_share_a_loop_are_refused(where: Path) -> None:
+    plain = dibs.open(where)
+
+    async def work() -> None:
+        board = await dibs.aio.open(where)
+        loop = board.work(wait=PATIENCE)
+        waits = asyncio.create_task(anext(loop))
+        await asyncio.sleep(0)
+        with pytest.raises(dibs.BadName, match="another task waits for its next task"):
+            await anext(loop)
+        plain.add("a")
+        works, go_on = asyncio.Event(), asyncio.Event()
+
+        async def body() -> None:
+            async for claim in loop:
+                assert claim.id == "b"
+                works.set()
+                await go_on.wait()
+                return
+
+        claim = await waits
+        assert claim.id == "a"  # used, and the task that got it is over: such as a `wait_for`
+        plain.add("b")
+        other = asyncio.create_task(body())
+        await works.wait()
+        assert plain.find("a")[0].state == "done"
+        with pytest.raises(dibs.BadName, match="another task works on"):
+            await anext(loop)
+        assert plain.find("b")[0].state == "claimed"
+        go_on.set()
+        await other
+        await loop.aclose()
+        assert states(plain) == {"done": 1, "available": 1}
+
+    run(work)
+
+
+def test_a_claim_that_a_loop_hands_to_a_task_is_not_committed(where: Path) -> None:
+    plain = dibs.open(where)
+    plain.add("a")
+    plain.add("b")
+    lost: list[str] = []
+
+    async def handle(claim: dibs.aio.AsyncClaim) -> None:
+        async with claim:
+            await asyncio.sleep(0.1)
+            lost.append(claim.id)
+            raise ValueError("boom")
+
+    async def work() -> None:
+        board = await dibs.aio.open(where)
+        tasks = []
+        with pytest.raises(dibs.BadName, match="still being worked on"):
+            async for claim in board.work():
+                assert claim.id == "a"  # as a line of a log does
+                tasks.append(asyncio.create_task(handle(claim)))
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [type(end) for end in ended] == [ValueError]
+
+    run(work)
+    assert lost == ["a"]
+    assert states(plain) == {"available": 2}
+
+
+def test_a_body_that_is_cancelled_as_it_goes_on_has_done_its_task(where: Path) -> None:
+    plain = dibs.open(where)
+    plain.add("a")
+    plain.add("b")
+
+    async def work() -> None:
+        board = await dibs.aio.open(where)
+
+        async def body() -> None:
+            async for claim in board.work():
+                assert claim.id == "a"
+                task = asyncio.current_task()
+                assert task is not None
+                task.cancel()
+
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.create_task(body())
+        await board.call(lambda _: None)
+
+    run(work)
+    assert states(plain) == {"done": 1, "available": 1}
+
+
+def test_an_inner_task_that_was_cancelled_fails_one_task_and_stops_nothing(where: Path) -> None:
+    plain = dibs.open(where)
+    for ident in "abc":
+        plain.add(ident)
+
+    async def inner() -> None:
+        task = asyncio.create_task(asyncio.sleep(PATIENCE))
+        await asyncio.sleep(0)
+        task.cancel()
+        await task
+
+    async def handle(claim: dibs.aio.AsyncClaim) -> None:
+        if claim.id == "a":
+            await inner()
+
+    async def work() -> None:
+        board = await dibs.aio.open(where)
+        with pytest.raises(asyncio.CancelledError):
+            async with board.working("b"):
+                await inner()
+        assert plain.find("b")[0].attempts == 1
+        assert await board.work(handle, breaker=0) == 2
+
+    run(work)
+    assert states(plain) == {"failed": 1, "done": 2}
+    assert plain.log.of("a")[-1].reason == "CancelledError"
+
+    def in_thread(_: dibs.KeptClaim) -> None:
+        asyncio.run(inner())
+
+    plain.add("d")
+    plain.add("e")
+    assert plain.work(in_thread, breaker=0) == 0
+    assert plain.snapshot().counts()["failed"] == 3

@@ -120,8 +120,9 @@ def test_an_example_runs(name: str, names: dict[str, Any], monkeypatch: pytest.M
 def claim_for(name: str, board: Any, stack: ExitStack, runner: asyncio.Runner) -> Any:
     """A claim on a task, of the kind that the example is about."""
     if isinstance(board, dibs.aio.AsyncBoard):
-        claim = runner.run(entered(board))
-        stack.callback(lambda: runner.run(left(claim)))
+        block = board.working("build", owner="web-3")
+        claim = runner.run(block.__aenter__())
+        stack.callback(lambda: runner.run(left(block)))
         return claim
     if name.startswith("dibs.KeptClaim"):
         stack.enter_context(suppress(dibs.Lost))
@@ -129,14 +130,10 @@ def claim_for(name: str, board: Any, stack: ExitStack, runner: asyncio.Runner) -
     return board.claim("build", owner="web-3")
 
 
-async def entered(board: dibs.aio.AsyncBoard) -> dibs.aio.AsyncClaim:
-    return await board.working("build", owner="web-3").__aenter__()
-
-
-async def left(claim: dibs.aio.AsyncClaim) -> None:
+async def left(block: dibs.aio.AsyncWorking) -> None:
     """End the claim, so that no thread keeps it after the test."""
     with suppress(dibs.Lost):
-        await claim.__aexit__(None, None, None)
+        await block.__aexit__(None, None, None)
 
 
 def execute(runner: asyncio.Runner) -> Any:
