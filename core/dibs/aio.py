@@ -565,6 +565,7 @@ class AsyncWorking:
     async def __aenter__(self) -> AsyncClaim:
         if not self._free.acquire(blocking=False):
             raise in_use(self._verb)
+        self._retry, self._held = self._board.retry(), None  # nothing of an earlier entry
         try:
             end = boottime() + int(min(self._wait, 10**9) * SECOND)
             kept = await self._look()

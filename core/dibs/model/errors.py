@@ -57,7 +57,7 @@ class DibsError(Exception):
     details: Mapping[str, object] | None = None
     """What scripts need of it, by JSON field; None if its other attributes are enough."""
     again = False
-    """Whether the same call may succeed later: the board could not be reached."""
+    """Whether the same call may succeed later: the board is away, or its disk full or failing."""
 
     def __str__(self) -> str:
         return shown(str(self.args[0])) if self.args else ""
@@ -385,6 +385,11 @@ class NotAllowed(ReadOnly):
 
 
 READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
+PASSING = (
+    *(errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE),
+    *(errno.ETIMEDOUT, errno.ENOTCONN, errno.EHOSTDOWN),
+)
+"""What a disk or a mount says while it is full or away: the same call may succeed later."""
 
 
 class OpenedReadOnly(OSError):
@@ -409,9 +414,10 @@ def storage_error(error: OSError) -> StorageError:
         return ReadOnly(
             f"{where}: {text}: check the rights of this user and whether the mount is read-only"
         )
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return StorageError(f"{where}: {text}: free some space, then try again")
-    return StorageError(f"{where}: {text}")
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    found = StorageError(f"{where}: {text}{': free some space, then try again' if full else ''}")
+    found.again = error.errno in PASSING
+    return found
 
 
 def short(value: object) -> str:

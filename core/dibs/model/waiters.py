@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dibs.model.entries import Entry
-from dibs.model.errors import DibsError
+from dibs.model.errors import DibsError, Uncertain
 from dibs.model.names import OWNER_CHARS
 from dibs.model.sample import SECOND
 
@@ -131,9 +131,10 @@ class Outage:
 def unreachable(error: DibsError) -> DibsError:
     """The error for a board that cannot be reached; others are raised.
 
-    Who waits for a claim has nothing to lose: a request whose answer was lost counts as not done.
+    Who waits for a claim has nothing to lose: a request whose answer was lost counts as not done,
+    and a disk that is full or fails for a moment is waited out as a server is.
     """
-    if not error.again:
+    if not (error.again or isinstance(error, Uncertain)):
         raise error
     cause = error.__cause__
     return cause if isinstance(cause, DibsError) else error

@@ -392,9 +392,10 @@ def refusal(error: ServerError, where: str) -> StorageError:
         return StorageError(f"{text}: raise the statement_timeout of this role, or try again")
     if state in _BLOCKED:
         return StorageError(f"{text}: try again, or end the long transactions of this database")
-    if state[:2] == "53":
-        return StorageError(f"{text}: make room on the server, then try again")
-    return StorageError(text)
+    full = state[:2] == "53"
+    found = StorageError(f"{text}{': make room on the server, then try again' if full else ''}")
+    found.again = full or state[:2] == "58"  # its disk fails
+    return found
 
 
 _UNREADABLE = ("invalid ", "could not match ")

@@ -83,6 +83,7 @@ def error_of(session: RemoteSession, status: int, found: Mapping[str, object]) -
     error = made(text)
     if isinstance(error, errors.StorageError):
         error.name = _text(details, "name")
+        error.again = details.get("again") is True
     return error
 
 

@@ -159,6 +159,8 @@ def problem_of(error: DibsError, fields: Callable[[DibsError], Mapping[str, obje
         details["name"] = error.task.name
     elif isinstance(error, Changed | Lost | StorageError) and error.name:
         details["name"] = error.name
+    if code == "storage_error" and error.again:
+        details["again"] = True
     if isinstance(error, Changed | Lost):
         details["now"] = [task_fields(task) for task in error.now]
     if isinstance(error, Paused):
