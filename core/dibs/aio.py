@@ -726,11 +726,8 @@ class AsyncLoop:
             kept = keep(self._board, step.claim, self) if step.claim is not None else None
             return _KeptStep(kept, step.over, step.sleep)
 
-        return await self._calls.do(look, give_back=self._release)
-
-    def _release(self, found: _KeptStep) -> None:
-        """Release a claim that no task waits for any more; until then it has this loop."""
-        _release(found.kept)
+        # Not a method of this loop: the call would keep it alive, and its end is that of its task.
+        return await self._calls.do(look, give_back=lambda found: _release(found.kept))
 
     async def _sleep(self, seconds: float) -> None:
         """Sleep until the next look, or until the loop is stopped."""

@@ -6,6 +6,8 @@ claim does not need are imported when a block is used.
 
 from __future__ import annotations
 
+import _thread
+import os
 from typing import TYPE_CHECKING, overload
 
 from dibs.model.errors import DibsError
@@ -32,6 +34,30 @@ MARGIN = 0.8
 """The part of a ttl after which an owner that could not beat must have stopped."""
 
 
+_importing = _thread.RLock()
+_guarded = False
+
+
+def _import_blocks() -> None:
+    """Import the module of the blocks, so that a fork in another thread waits for it.
+
+    A child of a fork has only one thread. It would wait without end for an import that another one
+    had begun.
+    """
+    global _guarded
+    import logging  # noqa: F401  # first: its lock is taken before a fork, after ours
+
+    with _importing:
+        if not _guarded:
+            _guarded = True
+            os.register_at_fork(
+                before=_importing.acquire,
+                after_in_parent=_importing.release,
+                after_in_child=_importing.release,
+            )
+        import dibs.working  # noqa: F401
+
+
 class Blocks:
     """The verbs that keep a claim while a body works; `dibs.board.Board` documents each."""
 
@@ -48,6 +74,7 @@ class Blocks:
         process: Process | int | None = None,
         wait: float = 0.0,
     ) -> Working:
+        _import_blocks()
         from dibs.working import ClaimTerms, working
 
         return working(self, ident, ClaimTerms(owner, ttl, metadata, process), wait)
@@ -91,6 +118,7 @@ class Blocks:
         breaker: int = 5,
         stop: Event | None = None,
     ) -> WorkLoop | int:
+        _import_blocks()
         from dibs.working import ClaimTerms, work
 
         terms = ClaimTerms(owner, ttl, metadata, process)
@@ -106,6 +134,7 @@ class Blocks:
         metadata: str = "",
         wait: float = 0.0,
     ) -> Working:
+        _import_blocks()
         from dibs.working import ClaimTerms, lock
 
         return lock(self, ident, slots, ClaimTerms(owner, ttl, metadata), wait)

@@ -36,6 +36,11 @@ def copy(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> Copi
     ours, theirs = (engine_of(each.where).identity(each.where) for each in (where, there))
     if where.where == there.where or (ours and ours == theirs):
         raise BadName(f"{where.label} and {there.label} are the same board: give two places")
+    if where.folder and there.folder and is_inside(there.folder, where.folder):
+        raise BadName(
+            f"{there.label} is inside of {where.label}, where it would be a stranger: give a place "
+            "outside"
+        )
     board = open(where.where, read_only=True)
     board.require_mounted()
     refuse_live(board)
@@ -51,6 +56,12 @@ def copy(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> Copi
             refuse_live(board)
             writer.publish()
     return Copied(content, not written, tuple(omitted))
+
+
+def is_inside(folder: str, other: str) -> bool:
+    """Whether a directory, which may not exist yet, is below another one, also through links."""
+    inner, outer = os.path.realpath(folder), os.path.realpath(other)
+    return inner.startswith(os.path.join(outer, ""))
 
 
 def refuse_live(board: Board) -> None:

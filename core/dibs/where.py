@@ -163,7 +163,7 @@ def _require_board(found: FoundBoard) -> None:
     elif os.path.lexists(found.where):
         link = os.path.islink(found.where) and not os.path.exists(found.where)
         there = "is a link to nothing" if link else "is not a directory"
-        remedy = "move it away"
+        remedy = "correct that line"
     raise NoBoard(
         f"{found.file} names the board {found.where}, which {there}: {remedy}, or name another "
         "with `dibs -d BOARD VERB`"

@@ -313,7 +313,7 @@ def test_a_pointer_to_what_is_no_directory_says_what_it_is(terrain: Terrain, kin
     what = "is a link to nothing" if kind == "link to nothing" else "is not a directory"
     for verb in ("ls", "where", "init"):
         said = terrain.refused(terrain.home, verb)
-        assert f"{there}, which {what}: move it away, or name another" in said
+        assert f"{there}, which {what}: correct that line, or name another" in said
 
 
 @pytest.mark.parametrize("kind", ["file", "link", "link to nothing"])

@@ -39,6 +39,17 @@ def test_a_file_is_no_place_for_a_board(board: dibs.Board, tmp_path: Path) -> No
     assert str(tmp_path / "file") in said
 
 
+def test_a_board_is_not_copied_into_itself(board: dibs.Board, tmp_path: Path) -> None:
+    folder = Path(board.location.where)
+    (tmp_path / "link").symlink_to(folder)
+    names = sorted(folder.iterdir())
+    for target in (folder / "sub", folder / ".dibs" / "sub", tmp_path / "link" / "sub" / "sub"):
+        with pytest.raises(dibs.BadName, match="is inside of"):
+            copy(folder, target)
+    assert sorted(folder.iterdir()) == names
+    copy(folder, tmp_path / "board2")  # beside it, with a name that begins the same
+
+
 def test_another_board_is_named_as_that(board: dibs.Board, tmp_path: Path) -> None:
     dibs.open(tmp_path / "other", create=True).add("b")
     with pytest.raises(dibs.Refused, match=r"is another board already: .* needs no `init`"):

@@ -575,6 +575,10 @@ def test_a_line_that_is_no_message_is_answered_with_an_error(
             (b"{oops", None, -32700),
             (b'{"jsonrpc": "1.0", "id": "x", "method": "tools/list"}', "x", -32600),
             (b"[]", None, -32600),
+            *(
+                (b'{"jsonrpc": "2.0", "id": %s, "method": "tools/list"}' % ident, None, -32600)
+                for ident in (b"1.5", b"1e3", b"true", b"null", b'{"a": 1}', b"[1]")
+            ),
         ):
             say(server, line)
             answer = json.loads(heard(server))

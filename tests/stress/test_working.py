@@ -198,6 +198,44 @@ def test_a_fork_of_a_program_with_threads_can_use_the_board_itself(board: dibs.B
         thread.join(PATIENCE)
 
 
+def test_a_fork_waits_for_the_imports_of_another_thread(board: dibs.Board) -> None:
+    """The child has no such thread: it would wait without end for the module to be imported."""
+    script = (
+        "import dibs, os, signal, sys, threading\n"
+        "from importlib.abc import MetaPathFinder\n"
+        "board = dibs.open(sys.argv[1])\n"
+        "inside, go_on = threading.Event(), threading.Event()\n"
+        "class Slow(MetaPathFinder):\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name == 'dibs.' + sys.argv[2]:\n"
+        "            inside.set()\n"
+        "            go_on.wait()\n"
+        "sys.meta_path.insert(0, Slow())\n"
+        "def work():\n"
+        "    with board.working():\n"
+        "        pass\n"
+        "thread = threading.Thread(target=work)\n"
+        "thread.start()\n"
+        "inside.wait()\n"
+        "threading.Timer(0.2, go_on.set).start()\n"
+        "if os.fork() == 0:\n"
+        "    signal.alarm(int(sys.argv[3]))\n"
+        "    with board.working(wait=5):\n"
+        "        os._exit(0)\n"
+        "thread.join()\n"
+        "sys.exit(os.wait()[1])\n"
+    )
+    board.add("b")
+    for module in ("intake", "model.breaker"):
+        board.add(module)
+        subprocess.run(
+            [sys.executable, "-c", script, board.location.where, module, str(int(PATIENCE))],
+            check=True,
+            env=os.environ | {"PYTHONPATH": str(ROOT / "core")},
+            timeout=2 * PATIENCE,
+        )
+
+
 def worked(board: dibs.Board, ident: str) -> str:
     with board.working(ident) as claim:
         pass

@@ -104,7 +104,30 @@ async def pass_on(
                 except ValidationError as error:
                     await replies.send(SessionMessage(_refused(line, error)))
                 else:
-                    await requests.send(SessionMessage(message))
+                    if isinstance(message, wire.JSONRPCNotification) and _has_id(line):
+                        await replies.send(SessionMessage(_BAD_ID))
+                    else:
+                        await requests.send(SessionMessage(message))
+
+
+def _has_id(line: bytes) -> bool:
+    """Whether a line that was read as a notification has an id, which then is no text or integer.
+
+    Its client waits for an answer.
+    """
+    found: Any = None
+    with suppress(ValueError, RecursionError):
+        found = json.loads(line)
+    return isinstance(found, dict) and "id" in found
+
+
+_BAD_ID = wire.JSONRPCError(
+    jsonrpc="2.0",
+    id=None,
+    error=wire.ErrorData(
+        code=wire.INVALID_REQUEST, message="the id of a request must be a text or an integer"
+    ),
+)
 
 
 def _refused(line: bytes, error: ValidationError) -> wire.JSONRPCError:
