@@ -86,8 +86,10 @@ def test_a_task_goes_from_add_to_done(board: dibs.Board, scratch: Path) -> None:
         assert (row["note"], row["metadata"], row["state"]) == ("half", "model x", "claimed")
         done = await me.call("done", claim=claim["claim"], result="42")
         assert done["state"] == "done"
-        assert await me.call("look", id=done["name"]) == await me.call("look", id="a")
-        shown = await me.call("look", id="a")
+        named, shown = [await me.call("look", id=each) for each in (done["name"], "a")]
+        for each in (named, shown):
+            del each["rows"][0]["age"]  # the second look is later
+        assert named == shown
         assert shown["result"] == "42"
         assert [event["verb"] for event in shown["log"]] == ["add", "claim", "done"]
 
