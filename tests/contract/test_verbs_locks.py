@@ -168,10 +168,11 @@ def test_a_resumed_claim_keeps_its_ttl_and_metadata_unless_new_ones_are_given(
     assert old is not None
 
     def again(claim: dibs.Claim, **given: Any) -> tuple[dibs.Claim, float, str]:
+        other = place.other()
         if by == "owner":
             place.advance(1000)
         name = claim.name if by == "name" else ""
-        new = place.other().resume(claim.id, owner="me", name=name, **given)
+        new = other.resume(claim.id, owner="me", name=name, **given)
         record = place.other().attach(new.name).record
         assert record.ttl == new.ttl
         return new, new.ttl, record.metadata

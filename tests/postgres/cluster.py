@@ -200,6 +200,13 @@ class Server:
                 os.kill(pid, signal.SIGSTOP)
         self._frozen = True
 
+    def thaw(self) -> None:
+        """Let all its processes go on."""
+        self._frozen = False
+        for pid in (*self._helpers(), self.pid):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
     def _helpers(self) -> list[int]:
         found = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
         return [int(pid) for pid in found]

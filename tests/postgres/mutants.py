@@ -26,6 +26,7 @@ from dibs.shipped import text
 from tests import watched
 from tests.explorer.mutant import Change, edited, swapped
 from tests.postgres.boards import Site, new_site
+from tests.postgres.clock_steps import DRILLS, Clocks
 from tests.postgres.cluster import Server, server
 from tests.postgres.failover import pair
 from tests.postgres.losses import Stage
@@ -214,7 +215,55 @@ _LAST = """  outcome := 'taken';
 END
 $$;"""
 
+
+def setting(mutant: Mutant, there: Server, _: Path) -> Sequence[str]:
+    """The server's clock is set, or another server has another clock."""
+    faults: list[str] = []
+    for drill in DRILLS:
+        clocks = Clocks(mutant.plant(new_site(there, Settings(retry=()))))
+        faults += failed(drill, clocks)
+    return faults
+
+
 MUTANTS = (
+    Mutant(
+        "one reading of the clock decides",
+        "A clock that is set takes every claim at once.",
+        setting,
+        code=(
+            (
+                "dibs.postgres.reaping:patience",
+                "_proven(session, found, now) if holder.expired(now) else holder.age(now)",
+                "holder.age(now)",
+            ),
+        ),
+    ),
+    Mutant(
+        "no one notices that the clock was set",
+        "A process that saw it trusts the clock as before.",
+        setting,
+        code=(("dibs.postgres.sessions:ServerLink.note", "self.even = now.fs", "self.even = 1"),),
+    ),
+    Mutant(
+        "an old doubt counts",
+        "A claim that has beaten since is taken by one reading of the clock.",
+        setting,
+        code=(("dibs.postgres.reaping:_proven", "if found.doubted > beat:", "if found.doubted:"),),
+    ),
+    Mutant(
+        "nothing is doubted",
+        "Processes that only look once never take a dead claim.",
+        setting,
+        sql=(
+            ("UPDATE dibs.claim c SET doubted = v_moment", "UPDATE dibs.claim c SET doubted = 0"),
+        ),
+    ),
+    Mutant(
+        "a promoted server keeps the beats of another clock",
+        "A shell worker's beat is refused after a failover.",
+        setting,
+        sql=(("  UPDATE dibs.claim c SET beat = v_moment;\n", ""),),
+    ),
     Mutant(
         "a move compares only the id",
         "A late holder ends the claim of another.",

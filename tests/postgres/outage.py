@@ -3,6 +3,7 @@
     python -m tests.postgres.outage                     20 crashes, 8 workers
     python -m tests.postgres.outage --crashes 3         a shorter form
     python -m tests.postgres.outage --kill              SIGKILL instead of an immediate stop
+    python -m tests.postgres.outage --silent            all its processes stand still instead
 
 Workers add, claim, beat and end tasks; a `dibs run --loop` and a `dibs watch` are processes of
 their own, and this process watches too. The server is stopped as if it had crashed, and started
@@ -59,6 +60,8 @@ class Plan(NamedTuple):
     away: float = 0.3
     """Seconds for which the server is gone."""
     kill: bool = False
+    silent: bool = False
+    """Whether it stands still, and goes on, instead."""
 
 
 class Busy:
@@ -162,6 +165,11 @@ def heard(board: dibs.Board, follower: Program) -> bool:
 
 def crash(there: Server, plan: Plan) -> int:
     """Stop the server in the middle of its work, and start it again; returns when it was back."""
+    if plan.silent:
+        there.freeze()
+        time.sleep(plan.away)
+        there.thaw()
+        return boottime()
     if plan.kill:
         there.kill()
     else:
@@ -297,7 +305,8 @@ def main() -> int:
     for name in ("crashes", "workers", "gap", "away"):
         number = getattr(plan, name)
         parser.add_argument(f"--{name}", type=type(number), default=number)
-    parser.add_argument("--kill", action="store_true")
+    for name in ("kill", "silent"):
+        parser.add_argument(f"--{name}", action="store_true")
     plan = Plan(**vars(parser.parse_args()))
     os.environ.setdefault("USER", "tester")
     with tempfile.TemporaryDirectory() as folder, server(durable=True) as there:

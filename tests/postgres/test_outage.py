@@ -19,12 +19,16 @@ from tests.tui.test_lost_board_dimmed import coloured
 SHORT = Plan(crashes=3, workers=3, gap=0.7)
 
 
-@pytest.mark.parametrize("kill", [False, True], ids=["immediate stop", "SIGKILL"])
+@pytest.mark.parametrize(
+    "plan",
+    [SHORT, SHORT._replace(kill=True), SHORT._replace(silent=True, crashes=1, away=7.0)],
+    ids=["immediate stop", "SIGKILL", "SIGSTOP"],
+)
 def test_nothing_acknowledged_is_missing_after_crashes(
-    durable_server: Server, tmp_path: Path, kill: bool
+    durable_server: Server, tmp_path: Path, plan: Plan
 ) -> None:
     place = new_site(durable_server, Settings(retry=()))
-    faults, figures = outage(place, tmp_path, SHORT._replace(kill=kill))
+    faults, figures = outage(place, tmp_path, plan)
     assert faults == []
     assert figures["ok"] > 50
     assert figures["done by run"] > 0

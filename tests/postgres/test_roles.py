@@ -25,7 +25,17 @@ from tests.tui.live import drive, text_of, until
 _numbers = count(1)
 ROLES = ("reader", "worker", "operator")
 TABLES = (
-    *("meta", "history", "task", "payload", "claim", "event", "question", "result", "output"),
+    *(
+        "meta",
+        "history",
+        "task",
+        "payload",
+        "claim",
+        "event",
+        "question",
+        "result",
+        "output",
+    ),
     *("pause", "waiter"),
 )
 

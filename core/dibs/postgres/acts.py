@@ -64,13 +64,14 @@ def reap_claim(
     """Requeue exactly this claim or lock if a janitor would: its holder is dead or stale."""
     now = session.now()
     task = seen(session, text, CLAIMED, HELD)
-    found = reading.holder(session, task)
+    found = reaping.suspect(session, task)
     if found is None:
         raise reading.changed(session, text, task.id, "it is a different claim now")
     wait = reaping.patience(session, found, now)
     if wait > 0:
+        reaping.doubt(session, [found], now)
         raise Refused(refusals.may_be_alive(text, wait))
-    ended = reaping.reap_one(session, found, now, by=by, why=reason, asked=asked, bulk=bulk)
+    ended = reaping.reap_one(session, found.holder, now, by=by, why=reason, asked=asked, bulk=bulk)
     if ended is None:
         raise reading.changed(session, text, task.id, _LEFT)
     return ended

@@ -280,9 +280,20 @@ class PostgresClaim(ClaimBase):
             raise self._lost(verb)
         beat, ttl, now = rows[0]
         if now - beat > ttl * SECOND:
+            beat = self._beat_of_history(beat)
+        if now - beat > ttl * SECOND:
             self._leave_trace(verb, self.task.name)
             raise refusals.expired(self.task, (now - beat) / SECOND - ttl)
         return start + int(ttl * SECOND) - int(max(0, now - beat))
+
+    def _beat_of_history(self, beat: int) -> int:
+        """The last beat once more: on a server that was promoted, leases begin again."""
+        session, name = self._session, self.task.name
+        with suppress(DibsError):
+            session.rows("SELECT dibs.doubt(%s)", ([name],))
+            rows = session.rows("SELECT beat FROM dibs.claim WHERE name = %s", (name,))
+            return int(rows[0][0]) if rows else beat
+        return beat
 
     def _lost(self, verb: str = "beat") -> Stop:
         """The error for a name that is gone."""

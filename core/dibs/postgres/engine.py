@@ -92,9 +92,10 @@ else:
 
 Found = TypeVar("Found")
 _STALE = f"""
-SELECT 1 FROM dibs.claim c WHERE c.process OR c.beat + {claims.TTL} * 1e9 < dibs.clock() LIMIT 1
+SELECT dibs.clock(), EXISTS (SELECT FROM dibs.claim c
+  WHERE c.process OR c.beat + {claims.TTL} * 1e9 < dibs.clock())
 """
-"""Whether there is a claim that a worker may have to reap first."""
+"""Whether there is a claim that a worker may have to reap first, and the time."""
 
 
 def open_database(
@@ -483,15 +484,17 @@ class PostgresBoard(Blocks):
             raise refusals.no_holder(task)
         session = self._session
         now = session.now()
-        found = reading.holder(session, task)
-        if found is None:
+        suspect = reaping.suspect(session, task)
+        if suspect is None:
             raise reading.changed(session, task.name, task.id, "there is no evidence to show")
         from dibs.model.evidence import Verdict
 
+        found = suspect.holder
         gone = session.host.gone(found.process) if found.process is not None else None
+        doubt = reaping.doubt_of(session, suspect, now)
         verdict = Verdict.EXPIRED if found.expired(now) else Verdict.ALIVE
-        verdict = Verdict.DEAD if gone else verdict
-        return proofs.weigh(session.host, found, now, verdict, gone, others, cadence)
+        verdict = Verdict.DEAD if gone else Verdict.UNKNOWN if doubt else verdict
+        return proofs.weigh(session.host, found, now, verdict, gone, others, cadence, doubt=doubt)
 
     def questions(self, task: Task) -> tuple[Question, ...]:
         return questions.asked_and_answered(self._session, names.check_task(task))
@@ -580,15 +583,15 @@ class PostgresBoard(Blocks):
             if task.state == LATER and not delays.is_due(task, now.fs):
                 raise refusals.starts_later(task, (task.not_before * SECOND - now.fs) / SECOND)
             if task.live:
-                holder = reading.holder(session, task)
-                if holder is None:  # it ended meanwhile, or its row was removed by hand
+                suspect = reaping.suspect(session, task)
+                if suspect is None:  # it ended meanwhile, or its row was removed by hand
                     if task.name == without_holder:
                         raise StorageError(f"{task.name} has no row of its claim: see `dibs check`")
                     without_holder = task.name
                     continue
-                if reaping.patience(session, holder, now) > 0:
-                    raise locks.held_by(session, holder)
-                reaping.reap_one(session, holder, now)
+                if reaping.patience(session, suspect, now) > 0:
+                    raise locks.held_by(session, suspect)
+                reaping.reap_one(session, suspect.holder, now)
                 continue
             claim = claims.take(session, task, terms)
             if claim is not None:
@@ -598,7 +601,9 @@ class PostgresBoard(Blocks):
         """Reap now and then while claiming: an expired claim can be claimed like any task."""
         session = self._session
         start = session.boottime()
-        reaped = bool(session.rows(_STALE)) and reaping.sweep(session)
+        moment, stale = session.row(_STALE)
+        session.sample(moment, start)
+        reaped = bool(stale) and reaping.sweep(session)
         spent = session.boottime() - start
         self._swept = start + max(int(session.settings.ttl / 4 * SECOND), 20 * spent)
         return reaped

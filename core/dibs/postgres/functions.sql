@@ -522,6 +522,19 @@ BEGIN
 END
 $$;
 
+-- Note that these leases are over by a clock that may have been set: they count again from now on. A
+-- beat is later than its doubt.
+CREATE OR REPLACE FUNCTION dibs.doubt(p_names text[]) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  v_moment bigint;
+BEGIN
+  PERFORM dibs.floor();
+  v_moment := dibs.clock();
+  UPDATE dibs.claim c SET doubted = v_moment WHERE c.name = ANY (p_names) AND c.doubted <= c.beat
+    AND c.beat + c.ttl * 1e9 < v_moment;
+END
+$$;
+
 CREATE OR REPLACE FUNCTION dibs.note(p_eid text, p_name text, p_note text)
 RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN

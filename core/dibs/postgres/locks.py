@@ -23,6 +23,7 @@ from dibs.postgres.claims import PostgresClaim, attach, take
 if TYPE_CHECKING:
     from dibs.host import Terms
     from dibs.model.holder import Holder
+    from dibs.postgres.reaping import Suspect
     from dibs.postgres.sessions import Session
 
 
@@ -76,9 +77,9 @@ def resume(session: Session, ident: str, terms: Terms, exact: str = "") -> Postg
         terms.keep_owner(terms.named_owner or owner)
     else:
         holders = list(reading.holders(session).values())
-        found = _own_of(holders, ident, terms) if ident else _only_of(holders, terms)
-        old = found.task
-        if reaping.patience(session, found, now) > 0:
+        old = (_own_of(holders, ident, terms) if ident else _only_of(holders, terms)).task
+        found = reaping.suspect(session, old)
+        if found is not None and reaping.patience(session, found, now) > 0:
             raise held_by(session, found, refusals.resume_by_name(old))
         record = attach(session, old.name).record
     terms.keep(record)
@@ -217,17 +218,18 @@ def _renew(claim: PostgresClaim, terms: Terms) -> None:
 def _take_over(session: Session, task: Task) -> None:
     """Reap an expired lock so that it can be acquired; raise `Held` for a live one."""
     now = session.now()
-    found = reading.holder(session, task)
+    found = reaping.suspect(session, task)
     if found is None:
         return
     if reaping.patience(session, found, now) > 0:
         raise held_by(session, found)
-    reaping.reap_one(session, found, now)
+    reaping.reap_one(session, found.holder, now)
 
 
-def held_by(session: Session, found: Holder, hint: str = "") -> Held:
+def held_by(session: Session, suspect: Suspect, hint: str = "") -> Held:
     """The error for everyone but the holder: the remaining time, and when to ask again."""
-    now = session.now()
+    now, found = session.now(), suspect.holder
+    reaping.doubt(session, [suspect], now)
     remaining = max(0.0, found.ttl - found.age(now))
-    wait = reaping.patience(session, found, now)
+    wait = reaping.patience(session, suspect, now)
     return refusals.held(found.task, found.owner, remaining, found.metadata, wait, hint)

@@ -1,20 +1,22 @@
 """Requeue claims whose holder is dead or stale. Any process may do it, any number at once.
 
-The server's clock is everyone's, so an expired lease needs no further proof. A claim that beats
-between the look and the step is left alone: the step names the beat that was seen.
+The server's clock is everyone's, but it may be set. So a lease is over when its time has really
+passed: as this process saw on its own clock, or as others did, or since it was doubted. A claim
+that beats between the look and the step is left alone: the step names the beat that was seen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dibs.model import names
 from dibs.model.answers import Reaped
 from dibs.model.delays import is_due, next_start
 from dibs.model.errors import DibsError
 from dibs.model.events import BY_OPERATOR
+from dibs.model.holder import Holder
 from dibs.model.sample import SECOND, Sample
 from dibs.model.task import Task
 from dibs.model.waiters import REMOVED
@@ -23,17 +25,35 @@ from dibs.postgres.claims import TTL
 from dibs.postgres.reading import HOLDER
 
 if TYPE_CHECKING:
-    from dibs.model.holder import Holder
     from dibs.postgres.sessions import Session
+
+
+class Suspect(NamedTuple):
+    """A claim, and when its lease was first seen to be over without a proof."""
+
+    holder: Holder
+    doubted: int
+    """By the server's clock; what is not later than the last beat is out of date."""
+
+
+def suspect(session: Session, task: Task) -> Suspect | None:
+    """Exactly this claim; None if its name is gone."""
+    which = "WHERE c.eid = %s AND c.name = %s"
+    found = _suspects(session, which, names.escape(task.id), task.name)
+    return found[0] if found else None
+
+
+def _suspects(session: Session, which: str, *params: object) -> list[Suspect]:
+    rows = session.rows(f"SELECT {HOLDER}, c.doubted FROM dibs.claim c {which}", params)
+    found = ((reading.holder_of(session, row[:6]), row[6]) for row in rows)
+    return [Suspect(holder, doubted) for holder, doubted in found if holder is not None]
 
 
 def reap(session: Session) -> Reaped:
     """Reap every claim that may be, make due tasks available, and remove what is over."""
     session.refuse_read_only()
     now = session.now()
-    rows = session.rows(f"SELECT {HOLDER} FROM dibs.claim c ORDER BY c.name")
-    found = [each for row in rows if (each := reading.holder_of(session, row)) is not None]
-    tasks, refused = reap_each(session, found, now)
+    tasks, refused = reap_each(session, _suspects(session, "ORDER BY c.name"), now)
     due, waits = _make_due(session, now)
     with suppress(DibsError):
         kept = int(session.settings.keep_logs * SECOND)
@@ -44,37 +64,72 @@ def reap(session: Session) -> Reaped:
 def sweep(session: Session) -> bool:
     """Reap what has expired or died, for a worker that claims; whether there was any."""
     now = session.now()
-    rows = session.rows(
-        f"SELECT {HOLDER} FROM dibs.claim c WHERE c.process OR c.beat + {TTL} * 1e9 < %s",
-        (now.fs,),
-    )
-    found = [each for row in rows if (each := reading.holder_of(session, row)) is not None]
+    found = _suspects(session, f"WHERE c.process OR c.beat + {TTL} * 1e9 < %s", now.fs)
     return bool(reap_each(session, found, now)[0])
 
 
 def reap_each(
-    session: Session, found: Iterable[Holder], now: Sample
+    session: Session, found: Iterable[Suspect], now: Sample
 ) -> tuple[tuple[Task, ...], tuple[str, ...]]:
     """Reap these claims where they may be; what they became, and why others could not be."""
     given: list[Task] = []
     refused: list[str] = []
+    doubtful: list[Suspect] = []
     for each in found:
         if patience(session, each, now) > 0:
+            doubtful.append(each)
             continue
         try:
-            ended = reap_one(session, each, now)
+            ended = reap_one(session, each.holder, now)
         except DibsError as error:
-            refused.append(f"{each.task.name}: {error}")
+            refused.append(f"{each.holder.task.name}: {error}")
         else:
             given += [ended] if ended is not None else []
+    doubt(session, doubtful, now)
     return tuple(given), tuple(refused)
 
 
-def patience(session: Session, found: Holder, now: Sample) -> float:
+def patience(session: Session, found: Suspect, now: Sample) -> float:
     """Seconds until this claim may be reaped; 0 if its holder is dead or stale."""
-    if found.expired(now) or reading.dead(session, found):
+    holder = found.holder
+    if reading.dead(session, holder):
         return 0.0
-    return max(0.001, found.ttl - found.age(now))
+    silent = _proven(session, found, now) if holder.expired(now) else holder.age(now)
+    return 0.0 if silent > holder.ttl else max(0.001, holder.ttl - silent)
+
+
+def _proven(session: Session, found: Suspect, now: Sample) -> float:
+    """For how many seconds the holder was silent, as far as anything but one reading proves it.
+
+    Two things do: that this process has watched the clock since then, and a doubt. For a doubt the
+    clock must be set twice to take a claim that beats.
+    """
+    beat, since = found.holder.beat, session.link.even
+    if found.doubted > beat:
+        since = min(since, found.doubted)
+    return max(0, now.fs - max(beat, since)) / SECOND
+
+
+def doubt_of(session: Session, found: Suspect, now: Sample) -> str:
+    """Why the clock does not prove that a lease is over which it says is; empty if it does."""
+    if not found.holder.expired(now) or _proven(session, found, now) > found.holder.ttl:
+        return ""
+    return f"it was seen to run evenly for {_proven(session, found, now):.0f} s since the last beat"
+
+
+def doubt(session: Session, found: Iterable[Suspect], now: Sample) -> None:
+    """Note, in one step, which of these leases are over without a proof: then they count from now.
+
+    Nothing depends on it but a later look.
+    """
+    names_ = [
+        each.holder.task.name
+        for each in found
+        if each.doubted <= each.holder.beat and doubt_of(session, each, now)
+    ]
+    if names_:
+        with suppress(DibsError):
+            session.rows("SELECT dibs.doubt(%s)", (names_,))
 
 
 def reap_one(

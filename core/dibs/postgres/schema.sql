@@ -52,7 +52,8 @@ CREATE TABLE dibs.claim (
   process boolean NOT NULL,
   record bytea NOT NULL,
   note text NOT NULL DEFAULT '',
-  noted bigint NOT NULL DEFAULT 0
+  noted bigint NOT NULL DEFAULT 0,
+  doubted bigint NOT NULL DEFAULT 0 -- when its lease was first seen to be over, unproven
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);
 
 -- What happened. `n` has no gap within an id; `act` is made by the caller for one call, so that a

@@ -46,6 +46,8 @@ _LOOK_SILENCE = 5.0
 """The same for one who asks again all the time, as a watch does."""
 _SCAN_SILENCE = 600.0
 """The same for a statement that reads a table from end to end; keepalives find a dead network."""
+_UNEVEN = SECOND
+"""By how much two clocks may differ from one reading to the next."""
 _DEFAULTS = {
     "application_name": "dibs",
     "client_encoding": "UTF8",
@@ -92,8 +94,22 @@ class ServerLink:
         self.server = Server(False, "")
         self.away = False
         """Whether the last call gave up: until the server answers again, each tries only once."""
+        self.even = 0
+        """Since when the server's clock was seen to run as evenly as this host's."""
+        self.last = Sample(0, 0)
+        self._slow = 0
         self.lock_timeout = 0
         """What the server was told last, in milliseconds."""
+
+    def note(self, now: Sample, slow: int) -> Sample:
+        """A reading of the server's clock, which took so long to come."""
+        passed = now.boot - self.last.boot
+        ahead = now.fs - self.last.fs - passed
+        allowed = _UNEVEN + passed // 1000
+        if not self.last.boot or not -allowed - self._slow <= ahead <= allowed + slow:
+            self.even = now.fs
+        self.last, self._slow = now, slow
+        return now
 
 
 class Session:
@@ -113,7 +129,6 @@ class Session:
         self.unanswered: set[str] = set()
         """Claims that may have been made, but whose answers were lost."""
         self.link = ServerLink()
-        self._last = Sample(0, 0)
 
     def for_host(self, name: str, patience: int) -> Session:
         """The same session for claims of another host, over the same connection."""
@@ -170,13 +185,12 @@ class Session:
         return self.sample(self.row("SELECT dibs.clock()")[0], boot)
 
     def sample(self, moment: int, boot: int) -> Sample:
-        """A reading of the server's clock that was asked for at `boot`."""
-        self._last = Sample(moment, boot)
-        return self._last
+        """A reading of the server's clock that was asked for at `boot`, and is here now."""
+        return self.link.note(Sample(moment, boot), self.boottime() - boot)
 
     def about(self) -> float:
         """The server's time in seconds, extrapolated from the last reading; for people to read."""
-        last = self._last if self._last.boot else self.now()
+        last = self.link.last if self.link.last.boot else self.now()
         return (last.fs + self.boottime() - last.boot) / SECOND
 
     # The connection
@@ -271,11 +285,12 @@ class Session:
         link = self.link
         if link.conn is not None and link.conn.usable:
             return link.conn
-        boot = self.boottime()
         conn = connected(self.where, read_only=self.read_only, seconds=seconds)
+        boot = self.boottime()
         try:
             found = self._looked(conn, seconds or hosts.CONNECT)
             pid, moment, commit, standbys, fsync, _, settings, isolation, read_only = found
+            self.sample(moment, boot)
             pooled = pid != conn.backend
             if not self.read_only and (isolation != "read committed" or read_only):
                 self._make_usual(conn, pooled=pooled)
@@ -285,7 +300,6 @@ class Session:
             raise
         hosts.note(self.where, conn, answers=True)
         link.conn, link.lock_timeout = conn, 0
-        self.sample(moment, boot)
         conn.prepares = not pooled
         link.server = Server(pooled, _durability(commit, standbys, fsync))
         link.settings = load((settings or "").encode(), f"{self.label}: `settings` in dibs.meta")

@@ -30,6 +30,7 @@ from dibs.model.errors import (
 from dibs.model.events import NOTHING_MOVED, Cursor, Event
 from dibs.model.evidence import Verdict
 from dibs.model.health import Health, Trouble
+from dibs.model.holder import expired
 from dibs.model.questions import decode_question
 from dibs.model.reasons import ATTEMPTS_ENDED, PAST, ReasonSearch, may_have_reason
 from dibs.model.sample import SECOND, Sample
@@ -119,6 +120,8 @@ class PostgresWatch(Thread):
         self._new_pauses: tuple[Pause, ...] | None = None
         self._waiters: tuple[Waiter, ...] = ()
         self._now = Sample(0, 0)
+        self._even = self._stepped = 0
+        """Since when the server's clock runs evenly; and that, if it was seen to be set."""
         self._beats_at = self._oldest_at = 0.0
         self._latest = 0
         self._complete = False
@@ -173,6 +176,7 @@ class PostgresWatch(Thread):
         session.patience = 0
         session.connect()
         self._exits = ProcessExits(session.host, reap_dead=session.settings.reap_dead)
+        self._even = session.link.even
         self._begin(session)
         self._busy(False)
         while not self._ended:
@@ -283,6 +287,8 @@ class PostgresWatch(Thread):
         boot = session.boottime()
         rows = session.rows(_LOOK, position_of(self._cursor).new)
         self._now = session.sample(rows[0][1], boot)
+        if session.link.even != self._even:
+            self._even = self._stepped = session.link.even
         events = tuple(event_of(row[2:]) for row in rows if row[2] is not None)
         start = time.monotonic()
         due = start - self._beats_at >= _BEATS
@@ -387,7 +393,9 @@ class PostgresWatch(Thread):
         """Why claims are stale, of those that are."""
         ended, now = self._exits.ended, self._now
         found = {
-            name: Verdict.EXPIRED for name, holder in self._holders.items() if holder.expired(now)
+            name: Verdict.EXPIRED
+            for name, holder in self._holders.items()
+            if expired(max(holder.beat, self._stepped), holder.ttl, now)
         }
         return found | {name: Verdict.DEAD for name in ended if name in self._holders}
 

@@ -1,0 +1,157 @@
+"""The server's clock is set while claims are held: nobody loses one that beats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import dibs
+from dibs.host import boottime
+from dibs.postgres.engine import PostgresBoard
+from dibs.postgres.sessions import Session
+from tests.postgres.boards import Site
+from tests.postgres.server import MOVED
+
+TTL = 120.0
+STEP = 600.0
+
+
+class Clocks:
+    """The clocks of a server and of all hosts; they move together, or that of the server alone."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._by = self._set = 0
+        site.sql(MOVED)
+        site.sql(f"ALTER DATABASE {site.database} SET search_path = public, pg_catalog")
+        self.board = self.other()
+
+    def boottime(self) -> int:
+        return boottime() + self._by
+
+    def other(self, *, read_only: bool = False) -> PostgresBoard:
+        """The board as a process sees it that begins now."""
+        session = Session(self._site.where, dibs.this_host(), read_only=read_only)
+        session.boottime = self.boottime
+        session.sleep = self.advance
+        session.connect()
+        return PostgresBoard(session)
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass."""
+        self._by += int(seconds * 1e9)
+        self._move()
+
+    def step(self, seconds: float = STEP) -> None:
+        """Set the server's clock forward."""
+        self._set += int(seconds * 1e9)
+        self._move()
+
+    def fail_over(self, seconds: float = STEP) -> None:
+        """Another server has the board, whose clock is ahead."""
+        self._site.sql("UPDATE dibs.history SET name = 'another', server = 'another'")
+        self.step(seconds)
+
+    def held(self) -> dibs.Claim:
+        """A claim on a new task."""
+        self.board.add("a")
+        claim = self.board.claim("a", owner="lives", ttl=TTL)
+        assert claim is not None
+        return claim
+
+    def _move(self) -> None:
+        self._site.sql("UPDATE public.moved SET by_ns = %s", self._by + self._set)
+
+
+def verdict(board: dibs.Board) -> str:
+    (task,) = board.find("a")
+    return board.evidence(task).verdict.name
+
+
+def no_one_takes(board: dibs.Board) -> None:
+    """Nothing that takes over what is stale does so now."""
+    assert board.claim(owner="thief") is None, "a worker took it"
+    assert board.reap().tasks == (), "a janitor took it"
+    try:
+        board.claim("a", owner="thief")
+    except dibs.Held:
+        return
+    raise AssertionError("it was claimed by its id")
+
+
+def a_step_takes_no_claim(clocks: Clocks) -> None:
+    """Processes that watched the clock, and one that begins after it was set."""
+    watched = clocks.other()
+    claim = clocks.held()
+    clocks.advance(30)
+    claim.beat()
+    no_one_takes(watched)
+    clocks.step()
+    for board in (watched, clocks.other()):
+        assert verdict(board) == "UNKNOWN"
+        no_one_takes(board)
+    clocks.advance(30)
+    claim.beat()  # as it does every third of its ttl
+    for board in (watched, clocks.other()):
+        assert verdict(board) == "ALIVE"
+        no_one_takes(board)
+    clocks.step()  # what was doubted before the beat is no proof after it
+    no_one_takes(clocks.other())
+    claim.beat()
+    assert claim.done().state == "done"
+
+
+def a_promoted_standby_takes_no_claim(clocks: Clocks) -> None:
+    """The beats have the times of another clock."""
+    claim = clocks.held()
+    clocks.advance(30)
+    clocks.fail_over()
+    watched = clocks.other()
+    no_one_takes(watched)
+    clocks.board.attach(claim.name).beat()
+    clocks.advance(TTL - 30)
+    no_one_takes(watched)
+    clocks.advance(31)
+    assert watched.reap().tasks
+
+
+def an_attached_holder_survives_a_failover(clocks: Clocks) -> None:
+    """A shell worker reads the age of its claim, also before anyone has changed anything."""
+    claim = clocks.held()
+    clocks.advance(30)
+    clocks.fail_over()
+    clocks.other().attach(claim.name).beat()
+
+
+def a_dead_claim_is_taken_after_a_step(clocks: Clocks) -> None:
+    """By a process that saw the step, after a ttl."""
+    watched = clocks.other()
+    clocks.held()
+    clocks.step()
+    no_one_takes(watched)
+    clocks.advance(TTL - 1)
+    no_one_takes(watched)
+    clocks.advance(2)
+    assert watched.claim(owner="next") is not None
+
+
+def processes_that_only_look_once_take_a_dead_claim(clocks: Clocks) -> None:
+    """The first doubts, and one that comes a ttl later takes it."""
+    clocks.held()
+    clocks.advance(TTL + 1)
+    no_one_takes(clocks.other())
+    assert verdict(clocks.other(read_only=True)) == "UNKNOWN"
+    clocks.advance(TTL - 1)
+    no_one_takes(clocks.other())
+    clocks.advance(2)
+    assert verdict(clocks.other(read_only=True)) == "EXPIRED"
+    assert clocks.other().claim(owner="next") is not None
+
+
+Drill = Callable[[Clocks], None]
+DRILLS: tuple[Drill, ...] = (
+    a_step_takes_no_claim,
+    a_promoted_standby_takes_no_claim,
+    an_attached_holder_survives_a_failover,
+    a_dead_claim_is_taken_after_a_step,
+    processes_that_only_look_once_take_a_dead_claim,
+)
