@@ -201,3 +201,22 @@ def test_the_plan_of_an_undo_says_who_acted_when_and_why() -> None:
 )
 def test_the_column_of_the_time_says_what_it_counts(name: str, word: str) -> None:
     assert word in plain(act_brief.heads(ACTS["park"], (task_of(name),), 100)).split()
+
+
+def test_before_its_evidence_a_claim_is_shown_in_the_room_that_it_will_take() -> None:
+    model = still()
+    name = claim(model, "a", "w", beats=(90.0,), ttl=60)
+    target = Target(task_of(name), name, "stale", "w", 90.0)
+    item = Item(target, dibs.Verdict.UNKNOWN, (), "", model.holders[name], NOW)
+    plan = ActPlan(ACTS["force-release"], (item,))
+    then = act_brief.consequences(plan)
+    before, after = act_brief.awaited(plan, then), act_brief.one(plan, model, 80, then=then)
+    assert before.facts == after.facts
+    assert before.then[:-1] == after.then
+    assert before.badge == "…", "nothing is said of a verdict"
+    assert len(before.reading) == 7
+    failed = item._replace(
+        target=Target(task_of("failed/x.f1.w-0000000001"), "x", "failed", "w", 9)
+    )
+    plan = ActPlan(ACTS["requeue"], (failed._replace(verdict=None, holder=None, clock=None),))
+    assert act_brief.awaited(plan, ()) == act_brief.one(plan, model, 80, then=())

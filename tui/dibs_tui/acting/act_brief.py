@@ -14,7 +14,7 @@ from dibs_tui.acting.undo import described
 from dibs_tui.model.last_reasons import last_line
 from dibs_tui.model.metadata_text import metadata_text
 from dibs_tui.model.proof_lines import VERDICT_INKS, proof_lines
-from dibs_tui.model.rows import Row, row
+from dibs_tui.model.rows import EMPTY, Row, row
 from dibs_tui.model.timeline import became
 from dibs_tui.text.ages import clock, counted, short
 from dibs_tui.text.safe import clean, fit
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from dibs_tui.model.known_board import KnownBoard
 
 _SECOND = 1_000_000_000
+_PROOFS = 7
+"""The lines that the observations about a claim usually take."""
 _OUTCOME_INKS = {"done": "ok-text", "unchanged": "muted", "left": "muted", "error": "fail"}
 _WORDS = {"left": "not started"}
 """The words of outcomes that are shown in other words."""
@@ -59,6 +61,15 @@ def one(
     reading = [line for sign in signs for line in sign]
     verdict = item.verdict
     return Brief(verdict.upper(), VERDICT_INKS[verdict], deciding(item), _held(plan), reading, then)
+
+
+def awaited(plan: ActPlan, then: tuple[Row, ...]) -> Brief:
+    """A single task before its evidence was read, in about the room that it will take."""
+    item = plan.items[0]
+    if not item.target.task.live:
+        return _unclaimed(plan, then)
+    room = (EMPTY,) * _PROOFS
+    return Brief("…", "muted", "reading the evidence …", _held(plan), room, (*then, EMPTY))
 
 
 def deciding(item: Item) -> str:

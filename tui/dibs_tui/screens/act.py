@@ -123,6 +123,8 @@ class ActScreen(Dialog[dict[str, Outcome] | None]):
         self._job = ActJob(self._act, self._targets, self._operator.open_board, self.post_message)
         self._judge()
         self._observe()
+        if self._single:
+            self.put(self._awaited())
         self.set_interval(0.5, self._tick)
 
     def _observe(self) -> None:
@@ -236,6 +238,15 @@ class ActScreen(Dialog[dict[str, Outcome] | None]):
         self.query_one("#act-reason-line").display = self._act.reasoned and not self._chosen
         self.set_class(self._watch is not None, "-alarm")
         self.put(self._one(plan) if self._single else self._many(plan))
+
+    def _awaited(self) -> Brief:
+        """What is known of a single task before its evidence is read."""
+        (target,) = self._targets
+        holder = self._model.holders.get(target.task.name)
+        verdict = Verdict.UNKNOWN if target.task.live else None
+        item = Item(target, verdict, (), "", holder, self._model.now if holder else None)
+        plan = ActPlan(self._act, (item,))
+        return act_brief.awaited(plan, self._then(plan))
 
     def _then(self, plan: ActPlan) -> tuple[Row, ...]:
         if self._chosen or not plan.chosen(doubtful=True):
