@@ -141,8 +141,10 @@ def test_a_run_can_be_stopped_and_the_rest_stays_marked_and_is_reported(
     began, go_on = Event(), Event()
     park = FilesBoard.park
 
-    def slowly(self: FilesBoard, name: str, reason: str, *, by: str = "") -> dibs.Task:
-        task = park(self, name, reason, by=by)
+    def slowly(
+        self: FilesBoard, name: str, reason: str, *, by: str = "", bulk: str = ""
+    ) -> dibs.Task:
+        task = park(self, name, reason, by=by, bulk=bulk)
         if task.id == "task-2":
             began.set()
             assert go_on.wait(PATIENCE)
@@ -210,11 +212,13 @@ def test_the_rest_of_a_run_reports_a_missing_board_when_the_board_is_swapped(
     waiting(board, "task-1", "task-2", "task-3")
     park = FilesBoard.park
 
-    def swapping(self: FilesBoard, name: str, reason: str, *, by: str = "") -> dibs.Task:
+    def swapping(
+        self: FilesBoard, name: str, reason: str, *, by: str = "", bulk: str = ""
+    ) -> dibs.Task:
         if name.startswith("task-2"):
             os.rename(board.location.where, tmp_path / "away")
             os.mkdir(board.location.where)
-        return park(self, name, reason, by=by)
+        return park(self, name, reason, by=by, bulk=bulk)
 
     monkeypatch.setattr(FilesBoard, "park", swapping)
 
@@ -239,7 +243,7 @@ def test_a_plan_longer_than_the_screen_says_so_and_scrolls(
         await asked(app, pilot, "y — park")
         await until(pilot, lambda: "PgDn more" in text_of(app) and "Cancel" in text_of(app))
         assert "task-39" not in text_of(app)
-        await pilot.press(*["pagedown"] * 5)
+        await pilot.press(*["pagedown"] * 9)  # as long as the room for the list is a few lines
         await until(pilot, lambda: "task-39" in text_of(app))
         await pilot.press(*["up"] * 3)
         await pilot.press("enter")

@@ -269,10 +269,10 @@ class Body(Horizontal):
             table.note_renames(names)
 
     def unmark(self, tasks: Iterable[Task]) -> None:
-        """Unmark these tasks."""
-        names = {task.name for task in tasks}
+        """Unmark these tasks, also under the newer names that their marks have followed to."""
+        ids = {task.id for task in tasks}
         for table in self.tables.values():
-            marked = [task for name, task in table.marks.items() if name in names]
+            marked = [task for task in table.marks.values() if task.id in ids]
             if marked:
                 table.mark(marked, on=False)
 
