@@ -7,6 +7,7 @@ import pytest
 from . import (
     engine,
     mutants_claims,
+    mutants_confirming,
     mutants_later,
     mutants_lives,
     mutants_locks,
@@ -33,6 +34,7 @@ MUTANTS = [
     kind.MUTANTS[0]
     for kind in (
         mutants_claims,
+        mutants_confirming,
         mutants_later,
         mutants_lives,
         mutants_locks,

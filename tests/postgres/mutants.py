@@ -41,6 +41,12 @@ from tests.postgres.storm import Plan, settings, storm
 from tests.postgres.test_failover import (
     test_no_fence_is_given_twice_after_a_tail_was_lost as test_no_fence_is_given_twice,
 )
+from tests.postgres.test_retries import (
+    test_a_claim_without_an_answer_is_given_back_unless_another_answer_gave_it as test_a_claim_without_an_answer,  # noqa: E501
+)
+from tests.postgres.test_retries import (
+    test_a_confirmation_survives_a_crash_of_the_server as test_a_confirmation_survives,
+)
 from tests.postgres.test_watch_trouble import (
     test_late_commits_and_rollbacks_are_told_apart as test_late_commits_and_rollbacks,
 )
@@ -198,6 +204,14 @@ def failed(test: Callable[..., None], *given: object) -> Sequence[str]:
     except (AssertionError, dibs.DibsError) as error:
         return [f"{test.__name__}: {error}"]
     return []
+
+
+def confirming(mutant: Mutant, there: Server, folder: Path) -> Sequence[str]:
+    """A claim whose answer was lost, which another answer has given away."""
+    with Proxy(there.socket) as proxy:
+        place = mutant.plant(new_site(there))
+        lost = failed(test_a_claim_without_an_answer, place, proxy)
+    return [*lost, *failed(test_a_confirmation_survives, mutant.plant(new_site(there)))]
 
 
 def crashing(mutant: Mutant, _: Server, folder: Path) -> Sequence[str]:
@@ -396,6 +410,30 @@ MUTANTS = (
             (
                 "IF current_setting('synchronous_commit') IN ('off', 'local', 'remote_write') THEN",
                 "IF false THEN",
+            ),
+        ),
+    ),
+    Mutant(
+        "an undo does not compare the beat",
+        "A claim that another server gave away is released under its holder.",
+        confirming,
+        code=(
+            (
+                "dibs.postgres.claims:PostgresClaim.release_unconfirmed",
+                "reason, beat=rows[0][0])",
+                "reason)",
+            ),
+        ),
+    ),
+    Mutant(
+        "a confirmation is as short-lived as a beat",
+        "The server crashes, and the claim looks as it was made: it is released under its holder.",
+        confirming,
+        code=(
+            (
+                "dibs.postgres.claims:PostgresClaim.confirm",
+                "self._beat(_CONFIRM, ttl, metadata)",
+                'self._beat("SELECT dibs.beat(%s, %s, %s, %s, NULL)", ttl, metadata)',
             ),
         ),
     ),
