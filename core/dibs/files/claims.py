@@ -16,6 +16,7 @@ from dibs.files.pause_look import find_pause
 from dibs.model import names
 from dibs.model.errors import (
     BoardMissing,
+    DibsError,
     Exists,
     Lost,
     NotExact,
@@ -418,7 +419,8 @@ def take(
         why = "its record could not be written, nor the claim released; it will expire"
         raise Uncertain(f"{claim.name}: {why}: {storage_error(error)}") from error
     except (KeyboardInterrupt, SystemExit):  # else it stays claimed for the ttl without a worker
-        _requeue_unrecorded(store, claim)
+        with suppress(DibsError):
+            claim.release_unconfirmed("interrupted")
         raise
     if paused is not None:
         if _requeue_unrecorded(store, claim):
