@@ -19,7 +19,7 @@ PACKAGE = CORE / "dibs"
 SERVER = PACKAGE / "serve"
 SHARED = (SERVER / "__init__.py", SERVER / "tokens.py")
 """What the file has of the server, which needs a package that must be installed: the tokens."""
-MOST = 250_000
+MOST = 260_000
 """The limit for the file, in bytes."""
 _LEFT_OUT = ("__pycache__", "mcp", "postgres")
 """Folders that are not in the file: both need a package that must be installed beside it."""
