@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import dibs
@@ -25,12 +25,12 @@ from dibs.model.outputs import check_note
 from dibs.serve import request_keys, storage
 from dibs.serve.board_streams import EventTail
 from dibs.serve.bodies import FLAG, NAMES, NUMBER, TEXT, WHOLE, Field, read_body, read_query
-from dibs.serve.call_rights import check_rights
+from dibs.serve.call_rights import about, check_rights
 from dibs.serve.lease_terms import LeaseTerms, terms_of
 from dibs.serve.lock_names import check_lock_name, id_of, is_name
 from dibs.serve.problems import CODES, Refusal, code_of
 from dibs.serve.request_keys import RequestKeys, Sent
-from dibs.serve.route_table import RouteTable
+from dibs.serve.route_table import RouteCall, RouteTable
 from dibs.serve.routes import ROUTES
 from dibs.serve.storage import StorageThreads
 from dibs.serve.streams import PENDING, Stream
@@ -434,3 +434,35 @@ def test_every_route_has_one_check_of_role_and_prefix(role: Role) -> None:
                     refused = pytest.raises(Refusal, match=r"this (needs|is for)|the token is only")
                 with refused:
                     check_rights(route, who, parts_of(route.path, ident))
+
+
+@given(st.text(max_size=600), st.sampled_from(["name", "id"]), st.booleans())
+@example("\ud800" * 300, "name", False)
+@example("a" * 256, "name", True)
+def test_what_a_request_is_about_is_known_whatever_is_asked(
+    text: str, field: str, in_path: bool
+) -> None:
+    who = Principal("olga", Role.WORKER, "", "0" * 64)
+    given = {"lease" if field == "name" else field: text}
+    call = RouteCall(who, None, {field: text}, {}) if in_path else RouteCall(who, None, {}, given)
+    hash(about(call))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        RouteCall(Principal("o", Role.WORKER, "", ""), None, {"name": "gpu"}, {}),
+        RouteCall(Principal("o", Role.WORKER, "", ""), None, {"id": "gpu"}, {}),
+        RouteCall(Principal("o", Role.WORKER, "", ""), None, {}, {"id": "gpu"}),
+        RouteCall(Principal("o", Role.WORKER, "", ""), None, {"name": "gpu.f3.a-0123456789"}, {}),
+        RouteCall(Principal("o", Role.WORKER, "", ""), None, {"name": "gpu.f2.available"}, {}),
+        RouteCall(
+            Principal("o", Role.WORKER, "", ""),
+            None,
+            {},
+            {"id": "x", "lease": "gpu.f3.a-0123456789"},
+        ),
+    ],
+)
+def test_requests_about_one_id_are_known_as_such(call: RouteCall) -> None:
+    assert about(call) == "gpu"

@@ -55,7 +55,9 @@ def about(call: RouteCall) -> str:
             task = names.read_any(candidate)
             if task is not None:
                 return task.id
-    return id_of(name)
+    with suppress(Refusal):
+        return id_of(check_lock_name(name))
+    return str(name)
 
 
 def covered(call: RouteCall, ident: str) -> str:
