@@ -594,7 +594,7 @@ class TaskTable(Window, inherit_bindings=False):
 
     def _state_of(self, line: Task) -> str:
         """The state that a line shows."""
-        return line.state if is_head(line.name) else self._model.state_of(line)
+        return self._model.state_of(line) if line.name in self._model.tasks else line.state
 
     def follow(self, came: Iterable[Task]) -> None:
         """Keep cursor and marks on tasks that have a new name in the same state."""
