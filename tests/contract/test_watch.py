@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from threading import Event
 
@@ -13,6 +14,7 @@ import dibs
 from dibs.board import engine_of
 from dibs.model.delta import Delta
 from dibs.model.health import Trouble
+from dibs_tui.model.board import BoardModel
 from tests.contract.place import Places
 from tests.patience import PATIENCE
 from tests.tui.recorder import soon
@@ -90,6 +92,27 @@ def test_no_transition_is_missed_between_the_first_report_and_the_deltas(where: 
         for writer in writers:
             writer.join(PATIENCE)
         agrees(found, where)
+
+
+def test_what_a_dashboard_counts_is_complete_from_the_first_report_or_from_the_last(
+    where: str,
+) -> None:
+    transitions(where, "ended")
+    with watched(where) as found:
+        found.until(lambda: any(d.complete and not d.more for d in found.deltas))
+        deltas = list(found.deltas)
+    model, expected = (
+        BoardModel(),
+        Counter(t.state for t in dibs.open(where).snapshot().tasks.values()),
+    )
+    states = ("available", "claimed", "held", "later", "asked", "done", "failed", "free")
+    for delta in deltas:
+        model.apply(delta)
+        for state in (state for state in states if model.knows(state)):
+            assert model.counts[state] == expected[state], state
+        if model.knows():
+            break
+    assert all(model.knows(state) for state in states)
 
 
 def test_changes_during_the_first_report_are_reported_next(where: str) -> None:
