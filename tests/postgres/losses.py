@@ -209,6 +209,7 @@ OTHERS = {
     **dict.fromkeys(("check", "repair", "probe"), "not on a database"),
     "require_mounted": "asks nothing",
     "pause": "sleeps",
+    "for_host": "asks nothing: the same session",
     "watch": "has its own tests",
     **dict.fromkeys(("together", "owner_name"), "ask nothing of a database"),
     "begin": "of a retry, which repeats other verbs",
