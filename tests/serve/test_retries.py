@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 import dibs
+from dibs.serve.lock_desk import Answer
+from dibs.serve.tokens import Principal
 from tests.core import tools
 from tests.serve import retrying
 from tests.serve.http_client import HttpClient, until
@@ -100,3 +102,22 @@ def test_a_key_means_the_same_to_another_server(pair: Pair) -> None:
     client = first.client("olga", "operator")
     there = HttpClient(other.url, client.token)
     retrying.ask_both(client, there, dibs.open(first.board))
+
+
+def test_two_servers_that_begin_a_session_for_one_request_at_a_time_begin_one(
+    scratch: Path,
+) -> None:
+    first = retrying.Desk(dibs.open(scratch / "board", create=True)).sessions
+    other = retrying.Desk(dibs.open(scratch / "board")).sessions
+    look, mark = other._begun, "00000000AF"
+    made: list[object] = []
+
+    def early(who: Principal, mark: str) -> Answer | None:
+        """The first look is too early: the other server begins the session right after it."""
+        if made:
+            return look(who, mark)
+        made.append(first.begin(retrying.ANN, None, 60, mark)["session_id"])
+        return None
+
+    other._begun = early  # type: ignore[method-assign]
+    assert other.begin(retrying.ANN, None, 60, mark)["session_id"] == made[0]

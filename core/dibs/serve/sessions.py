@@ -49,9 +49,18 @@ class Sessions:
             if ident in used:
                 continue
             start = time.monotonic()
-            # Another server has it for a session, or a shell has made something else of that id.
-            with suppress(Held, BadName, Unclaimable):
+            try:
                 claim = self._desk.board.acquire(ident, owner=who.owner(agent), ttl=ttl, nonce=mark)
+            except Held as held:  # another server has it for a session, perhaps for this request
+                if (
+                    mark
+                    and held.task.claim.endswith(f"-{mark}")
+                    and (begun := self._begun(who, mark))
+                ):
+                    return begun
+            except (BadName, Unclaimable):
+                pass  # a shell has made something else of that id
+            else:
                 lease = self._known(claim, who.owner(agent))
                 lease.count_from(start, ttl)
                 return self._new(lease)
