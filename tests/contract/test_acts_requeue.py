@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dibs
-from tests.contract.place import Place
+from tests.contract.command import Command
+from tests.contract.place import Place, Places
 
 
 def failed(place: Place, *idents: str) -> list[str]:
@@ -26,3 +27,25 @@ def test_a_board_resolves_a_pasted_list_and_changes_nothing(place: Place) -> Non
     assert "available" in taken.why
     assert (unknown.name, unknown.now) == ("", ())
     assert place.names() == sorted([name, waiting.name])
+
+
+def test_a_line_of_a_list_may_be_an_id_that_looks_like_a_name(place: Place) -> None:
+    odd = ("x.available", "q.f1.web-0123456789")
+    for ident in (*odd, "x"):
+        place.board.add(ident)
+        claim = place.board.claim(ident)
+        assert claim is not None
+        claim.done()
+    found = place.board.resolve("\n".join((*odd, "y.available", "y.f1.web-0123456789")))
+    assert [line.name for line in found[:2]] == [place.board.find(ident)[0].name for ident in odd]
+    assert [line.name for line in found[2:]] == ["y.available", "y.f1.web-0123456789"]
+
+
+def test_undo_and_wait_take_an_id_that_looks_like_a_name_or_a_filter(places: Places) -> None:
+    board = places().board
+    command = Command(board.location.where)
+    for ident in ("x.available", "age>5"):
+        board.add(ident)
+    parked = board.park(board.find("x.available")[0].name, "not now")
+    assert parked.name in command("undo", "x.available", code=2)
+    assert b"not ended: age>5" in command.run("wait", "age>5", "--timeout", "0").stderr

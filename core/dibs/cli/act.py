@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from dibs.cli.boards import board_of, given, say_task
+from dibs.cli.boards import board_of, given, id_in, say_task
 from dibs.cli.refusal import row
 from dibs.host import nonce
 from dibs.model.errors import BadName, Changed, DibsError, NotExact, Uncertain, UnknownId
@@ -142,6 +142,8 @@ def undo(voice: Voice, args: argparse.Namespace) -> int:
         return _undo_all(voice, board, args)
     task = read_any(args.name) if args.name else None
     ident = task.id if task is not None else args.name
+    if args.before is None and args.name:
+        ident = id_in(board, args.name)
     if args.before is not None and is_pause_path(args.name, args.before):
         ident = None
     try:

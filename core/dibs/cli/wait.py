@@ -27,7 +27,7 @@ def wait(voice: Voice, args: argparse.Namespace) -> int:
         raise BadName(f"{other!r} is an id and {terms[0]!r} is a filter: give only one kind")
     board = board_of(args)
     if terms:
-        tasks = _matching(board, terms)
+        tasks = _matching(board, terms) or _odd(board, terms)
         if not tasks:
             return _none(voice, terms)
     else:
@@ -57,6 +57,15 @@ def _one(board: Board, ident: str) -> Task:
     if found[0].kind == "lock":
         raise BadName(f"{ident!r} is a lock, which never ends: `acquire --wait` waits for it")
     return found[0]
+
+
+def _odd(board: Board, words: list[str]) -> list[Task]:
+    """The tasks whose ids look like filters; none if one of the words is no id."""
+    try:
+        found = [board.find(word) for word in words]
+    except BadName:  # too long for an id
+        return []
+    return [_one(board, word) for word in words] if all(found) else []
 
 
 def _waiting(board: Board) -> list[Task]:

@@ -26,8 +26,11 @@ def resolve(text: str, by_id: Callable[[set[str]], Mapping[str, Sequence[Task]]]
     `by_id` finds what has these ids now.
     """
     given = names.lines_of(names.check_text("a list", text))
-    found = by_id({line for line in given if not _exact(line)})
-    each = [_of_id(line, found[line]) if line in found else Resolved(line, line) for line in given]
+    found = by_id({line for line in given if not _exact(line) or _may_be_id(line)})
+    each = [
+        _of_id(line, found[line]) if found.get(line) or not _exact(line) else Resolved(line, line)
+        for line in given
+    ]
     first: dict[str, Resolved] = {}
     for line in each:
         first.setdefault(_claim(line), line)
@@ -46,6 +49,12 @@ def _once(line: Resolved, first: Resolved) -> Resolved:
         return line
     why = f"it is the same task as {first.given!r} on an earlier line"
     return Resolved(line.given, why=why, now=tuple(tasks[:1]))
+
+
+def _may_be_id(line: str) -> bool:
+    """Whether an exact name is none that can be requeued, so that it may be an id that looks so."""
+    task = names.read_any(line)
+    return task is None or task.state not in (DONE, FAILED, LATER, ASKED)
 
 
 def _exact(text: str) -> bool:
