@@ -127,6 +127,7 @@ def test_the_core_refuses_writes_in_read_only_mode_even_from_an_open_dialog(
 
 def test_a_read_only_dashboard_writes_nothing_but_the_clock(board: dibs.Board) -> None:
     root = Path(board.location.where)
+    assert board.claim(owner="web-1", ttl=3600)  # a board without a worker has a problem after 10 s
     (root / ".dibs/aside").rmdir()  # every write would make it again
     before = {p: p.stat().st_mtime_ns for p in root.rglob("*") if p.name != "probe"}
 
