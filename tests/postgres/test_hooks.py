@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 from dibs.model.hooks import Hook
 from dibs.model.settings import Settings
@@ -19,12 +22,27 @@ from tests.serve.http_client import until
 ENV = os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "DIBS_HOOK_CI": SECRET}
 
 
+_STARTED: list[subprocess.Popen[str]] = []
+
+
+@pytest.fixture(autouse=True)
+def _none_is_left() -> Iterator[None]:
+    """A server whose test failed would run on."""
+    yield
+    while _STARTED:
+        process = _STARTED.pop()
+        process.kill()
+        process.communicate()
+
+
 def serve(where: str, folder: Path, *words: str) -> subprocess.Popen[str]:
     line = [sys.executable, "-m", "dibs", "-d", where, "serve", "--listen", "127.0.0.1:0"]
     options = ["--tokens", str(folder / "tokens"), "--hook-network", "127.0.0.1", *words]
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [*line, *options], env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
+    _STARTED.append(process)
+    return process
 
 
 def end(process: subprocess.Popen[str]) -> str:
