@@ -6,6 +6,7 @@ It honours the retry of the board, pauses, outages, the breaker and the time to 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from dibs.host import boottime
@@ -103,6 +104,24 @@ class Intake:
             paused = error
         except DibsError as error:
             away = unreachable(error)
+        try:
+            self._note_attempt(claim, paused, away, busy=busy)
+        except BaseException:  # of a signal handler: no one has the claim yet
+            if claim is not None:
+                with suppress(DibsError):
+                    claim.release("interrupted")
+            raise
+        return claim
+
+    def _note_attempt(
+        self,
+        claim: Claim | None,
+        paused: Paused | None,
+        away: DibsError | None,
+        *,
+        busy: bool,
+    ) -> None:
+        """Note what an attempt found."""
         if claim is not None:
             self.breaker.began(claim.name)
         self._note_outage(away, busy=busy)
@@ -115,7 +134,6 @@ class Intake:
         else:
             self.hungry = self._loop
         self._waiting = claim is None
-        return claim
 
     def more(self, *, busy: bool) -> bool:
         """Whether to wait for another task; a loop sits out a pause or an outage however long."""
