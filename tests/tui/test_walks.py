@@ -116,6 +116,7 @@ def test_x_and_y_reach_the_rename_through_few_modules(
             "BoardSource.open_board",
             "FrameRows.notify_style_update",
             "Window.notify_style_update",
+            "ActScreen._awaited",
             "ActScreen._one",
             "Dialog.compose",
             "Dialog.show",
