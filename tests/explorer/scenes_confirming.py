@@ -8,7 +8,7 @@ from .desk import Desk, board, claimed
 from .invariants import JANITOR
 from .scenario import Faults
 from .scene import Part, scene
-from .scenes_claims import MINE, REAPER, held
+from .scenes_claims import MINE, REAPER, held, renames
 from .simdisk import SimWorld
 
 SERVER = "the client has gone"
@@ -67,5 +67,6 @@ UNDONE_SLOWLY = scene(
     _long_lease,
     [Part("ann", confirms), Part("srv", undoes, JANITOR)],
     Faults(late=1, advances=1, advance_by=(11.0,)),
+    strikes=lambda who, call: who == "srv" and renames(who, call),
 )
 SCENARIOS = [UNDONE, UNDONE_TWICE, UNDONE_LATE, UNDONE_SLOWLY]
