@@ -185,3 +185,25 @@ def test_a_beat_that_a_full_disk_gives_no_new_ttl_still_renews_the_lease(place: 
     claim._store.port.before.clear()  # type: ignore[attr-defined]
     claim.beat(ttl=200)
     assert claim.ttl == 200
+
+
+def test_a_new_claim_whose_record_a_full_disk_refuses_is_renewed_at_once(place: Place) -> None:
+    place.board.add("x")
+    made = place.board.claim("x", ttl=100)
+    assert made is not None
+    claim = place.another()[0].attach(made.name)
+
+    def full(path: str) -> None:
+        if "aside/" not in path:  # an empty file still fits
+            raise OSError(errno.ENOSPC, "No space left on device", path)
+
+    claim._store.port.before["create"] = full  # type: ignore[attr-defined]
+    start = place.world.boot
+    claim.beat()
+    assert place.world.boot == start, "it waits for no turn, least of all its own"
+    with pytest.raises(dibs.StorageError, match=r"former ttl of 100 s.*free some"):
+        claim.beat(ttl=200)
+    assert place.world.boot == start
+    claim._store.port.before.clear()  # type: ignore[attr-defined]
+    claim.beat(ttl=200)
+    assert claim.ttl == 200

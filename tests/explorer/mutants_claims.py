@@ -155,7 +155,7 @@ MUTANTS: list[Mutant] = [
         "It began in time and returned after the lease expired.",
         claims.LATE_BEAT,
         (
-            "claims:FilesClaim.beat",
+            "claims:FilesClaim._renew",
             "    if port.boottime() >= until:\n        raise",
             "    if False:\n        raise",
         ),
@@ -164,13 +164,13 @@ MUTANTS: list[Mutant] = [
         "a beat counts from its answer",
         "The new deadline is later than the beat's time on the disk allows.",
         claims.BEAT,
-        ("claims:FilesClaim.beat", "self.deadline = start", "self.deadline = port.boottime()"),
+        ("claims:FilesClaim._renew", "self.deadline = start", "self.deadline = port.boottime()"),
     ),
     mutant(
         "a beat without a look",
         "The record is touched, or written again, for another worker's claim.",
         operator.FORCE,
-        ("claims:FilesClaim.beat", "self._store.look(self.task.name)", "True"),
+        ("claims:FilesClaim._renew", "self._store.look(self.task.name)", "True"),
         (
             "claims:FilesClaim._touch",
             "            if store.look(self.task.name) is False:\n                raise\n",

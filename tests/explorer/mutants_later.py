@@ -157,7 +157,7 @@ MUTANTS: list[Mutant] = [
         scenes.PARK,
         (
             "acts:park",
-            '    return _moved(store, task, dst, "park", reason, by)\n',
+            '    return _moved(store, task, dst, "park", reason, by, bulk=bulk)\n',
             "    store.port.link(task.name, dst)\n    return task._replace(name=dst)\n",
         ),
     ),

@@ -77,7 +77,7 @@ MUTANTS: list[Mutant] = [
         "all pauses share one file",
         "One resume ends two pauses.",
         pause.TWO_PAUSES,
-        ("pausing:pause_claims", "Pause(store.port.nonce(),", 'Pause("0000000000",'),
+        ("pausing:pause_claims", "Pause(name,", 'Pause("0000000000",'),
     ),
     mutant(
         "a resume ends pauses that were not listed",

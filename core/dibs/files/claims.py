@@ -152,7 +152,7 @@ class FilesClaim(ClaimBase):
                 beaten = True
             except OSError as error:
                 if record is not self.record and error.errno in _FULL:
-                    self.beat()
+                    self._renew(self.record)
                     raise self._unchanged(error) from error
                 beaten, why = False, f": {error.strerror}"
             here = self._store.look(self.task.name)
