@@ -256,7 +256,7 @@ class Session:
         """Raise what another try would only repeat; else drop the connection."""
         if error.state in _CONFLICT:
             return
-        moved = error.state == _STANDBY and "," in self.where  # it was the primary before
+        moved = error.state in _STANDBY and "," in self.where  # it was the primary before
         ends = error.state[:2] in _CUT and error.state != _CANCELED
         if error.state and not moved and not ends:
             raise refusal(error, self.where) from error
@@ -353,8 +353,9 @@ _CONFLICT = ("40001", "40P01")
 """A conflict of two steps, of which the server has undone this one."""
 _CUT = ("08", "57")
 """The server ends, or has not yet begun."""
-_STANDBY = "25006"
-"""The server takes no changes."""
+_STANDBY = ("25006", "55000", "0A000")
+"""The server takes no changes. In the other words it refuses to say where it writes its log, and to
+begin a transaction that writes."""
 _CANCELED = "57014"
 _ISOLATED = "25001"
 """The step was called with another isolation level than it needs."""
@@ -396,7 +397,7 @@ def refusal(error: ServerError, where: str) -> StorageError:
     text, state = f"{shown(where)}: {hidden(str(error), where)}", error.state
     if state == "42501":
         return NotAllowed(f"{text}: connect as a role that may do this")
-    if state == _STANDBY:
+    if state in _STANDBY:
         return ReadOnly(f"{text}: {_CHANGES}")
     if state == _ISOLATED:
         return StorageError(f"{text}: {_AS_USUAL}")
