@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dibs.model.errors import OlderFormat, Refused, StorageError
+from dibs.model.errors import OlderFormat, ReadOnly, Refused, StorageError
 from dibs.model.settings import DEFAULT_TOML
 from dibs.postgres.addresses import shown
 from dibs.postgres.libpq import Connection, ServerError
 from dibs.postgres.sessions import (
+    CHANGES,
     FORMAT,
     Unreachable,
     check_format,
@@ -142,6 +143,8 @@ def alone(where: str) -> Iterator[Connection]:
     except Unreachable as error:
         raise StorageError(f"{shown(where)}: {error}: {error.advice}") from None
     try:
+        if conn.execute("SELECT pg_is_in_recovery()") == [(True,)]:
+            raise ReadOnly(f"{shown(where)}: {CHANGES}")
         conn.execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
         conn.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         yield conn

@@ -353,9 +353,8 @@ _CONFLICT = ("40001", "40P01")
 """A conflict of two steps, of which the server has undone this one."""
 _CUT = ("08", "57")
 """The server ends, or has not yet begun."""
-_STANDBY = ("25006", "55000", "0A000")
-"""The server takes no changes. In the other words it refuses to say where it writes its log, and to
-begin a transaction that writes."""
+_STANDBY = ("25006", "55000")
+"""The server takes no changes; the second is how it refuses to say where it writes its log."""
 _CANCELED = "57014"
 _ISOLATED = "25001"
 """The step was called with another isolation level than it needs."""
@@ -368,7 +367,7 @@ _AS_USUAL = (
     "`ALTER ROLE … SET default_transaction_isolation = 'read committed'` and "
     "`ALTER ROLE … SET default_transaction_read_only = off`, for the role of the board"
 )
-_CHANGES = "no server of this address takes changes: give that of the primary"
+CHANGES = "no server of this address takes changes: give that of the primary"
 
 
 def no_board(where: str) -> BoardMissing:
@@ -398,7 +397,7 @@ def refusal(error: ServerError, where: str) -> StorageError:
     if state == "42501":
         return NotAllowed(f"{text}: connect as a role that may do this")
     if state in _STANDBY:
-        return ReadOnly(f"{text}: {_CHANGES}")
+        return ReadOnly(f"{text}: {CHANGES}")
     if state == _ISOLATED:
         return StorageError(f"{text}: {_AS_USUAL}")
     if state in _MISSING:
@@ -438,7 +437,7 @@ def refused(error: ServerError, where: str) -> Exception:
     if state == "53300" or "too many c" in text:  # a pooler has other words, and no state
         return Unreachable(line, _FULL)
     if "is read-only" in text or "standby mode" in text:  # of several hosts
-        return Unreachable(line, _CHANGES)
+        return Unreachable(line, CHANGES)
     if error.password or state == "28P01":
         return StorageError(
             f"{label}: the server refused the password: give it in PGPASSWORD or in ~/.pgpass"
