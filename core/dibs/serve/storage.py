@@ -179,12 +179,13 @@ class StorageThreads(Generic[Own]):
         """End after the calls that wait; False if the storage has not answered in time."""
         self._timer.cancel()
         self._jobs.append(None)
-        active = self._active
-        active.wakes.put(True)
+        self._active.wakes.put(True)
         for worker in (*self._spare, *self._hung):
             worker.wakes.put(False)
-        active.join(seconds)
-        return not active.is_alive() and not self._hung
+        working, until = (self._active, *self._hung), time.monotonic() + seconds
+        for worker in working:
+            worker.join(max(0.0, until - time.monotonic()))
+        return not any(worker.is_alive() for worker in working)
 
     # In the threads
 
