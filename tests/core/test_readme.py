@@ -168,6 +168,23 @@ def test_the_commands_run_in_their_order_and_print_what_the_readme_shows(
         pytest.skip(f"THE README WAS NOT TRIED IN FULL: {' and '.join(unseen)}")
 
 
+def test_the_snippet_over_http_shows_why_there_is_no_lock(tour: Tour) -> None:
+    lacks = [tool for tool in ("curl", "jq") if shutil.which(tool) is None]
+    if lacks or find_spec("aiohttp") is None:
+        pytest.skip(f"without {', '.join(lacks or ['aiohttp'])}")
+    snippet = blocks(README.partition("\n### Over HTTP\n")[2])[0][1]
+    start, answer, use = snippet.replace(ADDRESS, free_address()).partition("answer=")
+    use, kill, end = use.partition("kill ")
+    code, printed = tour.run(
+        f"export DIBS_BOARD=~/board; dibs init; {start}"
+        f"claim=$(dibs acquire nightly --owner ada)\n{answer}{use}"
+        f"dibs release $claim\nTOKEN=wrong\n{answer}{use}{kill}{end}"
+    )
+    assert code == 0, printed
+    assert re.search(r'^no lock: .*"status": ?"held"', printed, re.MULTILINE), printed
+    assert re.search(r'^no lock: .*"code": ?"unauthorized"', printed, re.MULTILINE), printed
+
+
 def test_a_line_that_is_not_printed_or_not_in_order_is_noticed() -> None:
     printed = "a  1 s\nbuild.f1.web-3-917C8F947E\nc and more\n"
     assert not missing("a 2 s\nbuild.f1.web-3-0123456789\nc …\n", printed)
