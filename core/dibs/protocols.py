@@ -152,6 +152,8 @@ class Claim(Protocol):
     def done(self, result: bytes | None = None) -> Task:
         """Commit the finished task, perhaps with a result; returns only if the commit was done.
 
+        A repeat succeeds, but the result of the first commit stays: `Changed` refuses another one.
+
         >>> claim.done(b"42").state
         'done'
         """

@@ -152,6 +152,19 @@ def test_an_empty_result_is_a_result(place: Place) -> None:
     assert place.board.result(claimed(place).done(b"")) == b""
 
 
+@pytest.mark.parametrize("first", [b"1", b"", None])
+def test_the_result_of_a_commit_stays(place: Place, first: bytes | None) -> None:
+    claim = claimed(place)
+    done = claim.done(first)
+    for again in (claim, place.other().attach(claim.name)):
+        with pytest.raises(dibs.Changed, match="result.*`dibs .*show x`") as refused:
+            again.done(b"2")
+        assert refused.value.now == (done,)
+        assert again.done(first) == done
+        assert again.done() == done
+    assert place.other().result(done) == first
+
+
 def test_a_result_that_is_too_long_commits_nothing(place: Place) -> None:
     claim = claimed(place)
     with pytest.raises(dibs.BadName, match="65,536 bytes, got 65,537"):

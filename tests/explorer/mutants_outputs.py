@@ -76,6 +76,22 @@ MUTANTS: list[Mutant] = [
         ("claims:FilesClaim._done_with", "except Lost:", "except Exception:"),
     ),
     mutant(
+        "a repeated commit is not looked for",
+        "The result of the second commit replaces that of the first.",
+        scenes.REPEATED,
+        ("claims:FilesClaim._done_with", "if there:", "if False:"),
+    ),
+    mutant(
+        "a repeated commit takes any result",
+        "Its worker believes that the board has the second result.",
+        scenes.REPEATED,
+        (
+            "claims:FilesClaim._done_with",
+            "outputs.result(store, self.name) != result",
+            "outputs.result(store, self.name) is None",
+        ),
+    ),
+    mutant(
         "the commit is looked for before the claim",
         "The claim is committed between the two looks, and its result is removed.",
         scenes.SWEPT,

@@ -8,6 +8,7 @@ from dataclasses import replace
 from dibs.files import acts, forgetting, outputs
 from dibs.files.board_files import LOGS, NOTES, RESULTS
 from dibs.files.claims import attach
+from dibs.model.errors import Changed
 
 from .aftermath import settled
 from .desk import SETTINGS, Desk, Options, board
@@ -57,6 +58,19 @@ def finishes(desk: Desk) -> None:
     claim = desk.holds(MINE)
     desk._report_loss(claim, lambda: claim.done(b"42"))
     desk.port.note(("done", MINE))
+
+
+def finishes_again(desk: Desk) -> str:
+    """Commit with a result, repeat that, then commit with another result."""
+    claim = desk.holds(MINE)
+    for _ in range(2):
+        desk._report_loss(claim, lambda: claim.done(b"42"))
+        desk.port.note(("done", MINE))
+    try:
+        claim.done(b"43")
+    except Changed:
+        return "refused"
+    return "replaced"
 
 
 def prints(desk: Desk) -> None:
@@ -127,6 +141,13 @@ def _complete_results(world: SimWorld) -> str | None:
     if not world.exists(RESULT):
         return f"done/{MINE} exists without its result"
     return None if world.data(RESULT) == b"42" else "a result is torn"
+
+
+def _refused(world: SimWorld, results: Mapping[str, Outcome]) -> str | None:
+    ann = results.get("ann")
+    if ann is not None and ann.value == "replaced":
+        return "a commit with another result succeeded after the first one"
+    return None
 
 
 def _complete_notes(world: SimWorld) -> str | None:
@@ -221,6 +242,21 @@ RESULTING = reaches(
         _complete_results,
     ),
     _swept,
+)
+REPEATED = reaches(
+    always(
+        scene(
+            "a commit is repeated with another result",
+            _all_folders,
+            [Part("ann", finishes_again), REAPER],
+            Faults(crashes=1, lost=1, late=1, total=2, advances=1, advance_by=(11.0,)),
+            options=KEEP,
+            mode="bounded",
+            preemptions=1,
+        ),
+        _complete_results,
+    ),
+    _refused,
 )
 SWEPT = reaches(
     always(
@@ -333,4 +369,4 @@ NEXT_LIFE = always(
     ),
     _new_result,
 )
-SCENARIOS = [HUNG, SWEPT, FRESH_NOTE, RESULTING, NOTED, PURGED, NEXT_LIFE, PRINTED]
+SCENARIOS = [HUNG, SWEPT, FRESH_NOTE, RESULTING, REPEATED, NOTED, PURGED, NEXT_LIFE, PRINTED]

@@ -344,6 +344,19 @@ def test_a_result_that_cannot_be_used_fails_the_attempt(place: Site, work: str, 
     assert place.state("a").attempts == 1
 
 
+def test_a_command_that_committed_its_claim_keeps_that_result(place: Site) -> None:
+    for ident in "ab":  # the refusal of one result does not end the loop
+        place.board.add(ident)
+    script = f"{' '.join(DIBS)} done $DIBS_CLAIM && echo 42 > $DIBS_RESULT"
+    _, err = ended(place.run("--loop", "--", "sh", "-c", script), 3)
+    for ident in "ab":
+        assert f"dibs: {ident}.f1." in err.decode(), err
+        assert place.state(ident).state == "done"
+        assert place.board.result(place.state(ident)) is None
+        assert place.reasons(ident, "refused") == []
+    assert err.count(b"is done already, and not with this result") == 2
+
+
 def test_a_lock_has_no_result(place: Site) -> None:
     ended(place.run("--lock", "door", "--", "sh", "-c", '[ -z "${DIBS_RESULT+x}" ]'), 0)
 

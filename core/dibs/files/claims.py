@@ -209,8 +209,17 @@ class FilesClaim(ClaimBase):
         from dibs.files import outputs
 
         store, dst = self._store, f"{DONE}/{self.name}"
-        if store.look(self.task.name) is False and store.look(dst) is False:
+        here = store.look(self.task.name)
+        there = here is not True and store.look(dst)
+        if here is False and there is False:
             raise self._lost("done")
+        if there is None:  # a result that is written now might replace that of the commit
+            raise self._no_answer()
+        if there:
+            ended = self._end("done", dst)
+            if outputs.result(store, self.name) != result:
+                raise refusals.other_result(ended)
+            return ended
         outputs.write_result(store, self.name, result)
         try:
             return self._end("done", dst)
@@ -275,6 +284,11 @@ class FilesClaim(ClaimBase):
             raise Uncertain(f"{self.name}: the disk does not answer; stop")
         if not here:
             raise self._lost(verb)
+
+    def _no_answer(self) -> Uncertain:
+        doubt = Uncertain(f"{self.name}: the disk does not answer, so it is unknown; try again")
+        doubt.again = True
+        return doubt
 
     def _end(self, verb: str, dst: str, reason: str = "") -> Task:
         ended = moves.shift(

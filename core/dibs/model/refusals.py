@@ -193,6 +193,15 @@ def lost(task: Task, now: tuple[Task, ...], *, over: bool) -> Lost:
     return Lost(f"{name} {why}; stop: {describe(now)}", name, now)
 
 
+def other_result(task: Task) -> Changed:
+    """The error for a commit with another result than that of the commit before it."""
+    text = (
+        f"{task.stem} is done already, and not with this result; the result of its first commit "
+        f"stays: `{command('show', task.id)}` shows it"
+    )
+    return Changed(text, task.stem, (task,))
+
+
 def expired(task: Task, past: float) -> Lost:
     """The error for a claim whose lease has expired while its name is still there."""
     text = f"{task.stem}: the lease expired {past:.0f} s ago: {stop_or_commit(task)}"

@@ -249,6 +249,11 @@ class PostgresClaim(ClaimBase):
         self._over = True
         task = names.read_any(dst)
         assert task is not None
+        if moved != steps.MOVED and result is not None:
+            from dibs.postgres import outputs
+
+            if outputs.result(self._session, self.name) != result:
+                raise refusals.other_result(task)
         return task
 
     def _ended_as(self, dst: str) -> bool:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from dibs.host import boottime
-from dibs.model.errors import BadName, DibsError, Lost, Stop, StorageError, Uncertain
+from dibs.model.errors import BadName, Changed, DibsError, Lost, Stop, StorageError, Uncertain
 from dibs.model.questions import environment as answers_for
 from dibs.model.questions import has_asked
 from dibs.model.sample import SECOND
@@ -476,6 +476,9 @@ class Job:
             except BadName as error:
                 self._end_badly(str(error), facts | {"exit": 1})
                 return 1
+            except Changed as error:  # the command committed its claim, with another result
+                self._orders.events.complain(str(error))
+                code = error.exit_code
             self.outcome = "done"
         else:
             self._end_badly(self._reason(status), facts | {"exit": code})

@@ -480,14 +480,14 @@ TASK_ROUTES = (
     route(
         f"POST {_CLAIMED}/done",
         Role.WORKER,
-        "Commit the finished task, perhaps with a result; doing it again succeeds",
+        "Commit the finished task, perhaps with a result; doing it again succeeds, another result does not",
         _done,
         body={
             "result": Field(TEXT, "the result as text", 0, 65_536),
             "result_base64": Field(BYTES, "the result, if it is not text", 0, 90_000),
         },
         answer=_TASK,
-        codes=(*_CLAIM_CODES, "exists"),
+        codes=(*_CLAIM_CODES, "changed", "exists"),
     ),
     route(
         f"POST {_CLAIMED}/fail",
