@@ -157,7 +157,7 @@ def test_the_result_of_a_commit_stays(place: Place, first: bytes | None) -> None
     claim = claimed(place)
     done = claim.done(first)
     for again in (claim, place.other().attach(claim.name)):
-        with pytest.raises(dibs.Changed, match="result.*`dibs .*show x`") as refused:
+        with pytest.raises(dibs.Changed, match=r"result.*`dibs .*show x`") as refused:
             again.done(b"2")
         assert refused.value.now == (done,)
         assert again.done(first) == done
