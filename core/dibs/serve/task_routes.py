@@ -480,7 +480,7 @@ TASK_ROUTES = (
     route(
         f"POST {_CLAIMED}/done",
         Role.WORKER,
-        "Commit the finished task, perhaps with a result; doing it again succeeds, another result does not",
+        "Commit the finished task, perhaps with a result; a repeat keeps the first result",
         _done,
         body={
             "result": Field(TEXT, "the result as text", 0, 65_536),
