@@ -57,7 +57,7 @@ def test_a_notice_that_expires_as_it_is_shown_blocks_neither_keys_nor_the_exit(
             await pilot.press("escape")
             await until(pilot, lambda: app.screen is app.board_screen)
         for _ in range(6):
-            await pilot.press("f12")
+            await pilot.press("home")
         await until(pilot, lambda: "short" not in text_of(app))
 
     with no_loop_without_end() as spun:
@@ -81,7 +81,7 @@ def test_notices_that_come_and_expire_while_screens_open_and_close_mount_nothing
             await pilot.press("escape")
         await until(pilot, lambda: app.screen is app.board_screen)
         while app.toasts:
-            await pilot.press("f12")
+            await pilot.press("home")
         assert len(app._registry) == widgets
         app.notify("one more", timeout=60)
         await until(pilot, lambda: "one more" in text_of(app))
@@ -117,7 +117,7 @@ def test_a_message_is_shown_on_every_screen_and_below_it_once_that_closes(
             opened.dismiss()
             await until(pilot, lambda: app.screen is board_screen)
             await seen(pilot, f"inside {opens}", "+1")
-            await pilot.press("f12")
+            await pilot.press("home")
             await seen(pilot, f"before {opens}")
             assert "inside" not in text_of(app)
             for toast in tuple(app.toasts):
@@ -216,7 +216,7 @@ def test_messages_are_seen_one_after_the_other_and_none_is_lost(
             app.notify(f"message {number} of many", markup=False)
         for number in (4, 3, 2, 1, 0):
             await seen(pilot, f"message {number} of many")
-            await pilot.press("f12")
+            await pilot.press("home")
         await until(pilot, lambda: "of many" not in text_of(app))
         app.notify("\n".join(["long"] * 100), markup=False)
         await until(pilot, lambda: "long long" in text_of(app))
