@@ -102,7 +102,8 @@ def test_show_prints_one_complete_task(command: Command) -> None:
     assert found["evidence"]["verdict"] == "alive"
     assert all(set(proof) == {"kind", "text", "weight"} for proof in found["evidence"]["proofs"])
     assert [event["verb"] for event in found["history"]] == ["add", "claim"]
-    assert set(found["history"][0]) == {"at", "verb", "id", "src", "dst", "by", "reason", "note"}
+    words = {"at", "verb", "id", "src", "dst", "by", "reason", "note", "bulk", "session"}
+    assert set(found["history"][0]) == words
 
 
 def test_the_log_is_one_event_per_line(command: Command) -> None:

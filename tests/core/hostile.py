@@ -50,8 +50,10 @@ def plant(path: Path, kind: str) -> None:
         case "fifo":
             os.mkfifo(path)
         case "socket":
+            folder = os.open(path.parent, os.O_PATH)  # a socket's path has at most 107 bytes
             with socket.socket(socket.AF_UNIX) as one:
-                one.bind(str(path))
+                one.bind(f"/proc/self/fd/{folder}/{path.name}")
+            os.close(folder)
         case "folder":
             path.mkdir()
         case "full":

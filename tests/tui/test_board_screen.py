@@ -215,7 +215,7 @@ def test_keys_scroll_the_help(path: Path, board: dibs.Board) -> None:
 
 def test_a_low_terminal_keeps_rows_and_the_text_of_a_card(path: Path, board: dibs.Board) -> None:
     async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
-        await until(pilot, lambda: "dibs demo" in text_of(app))
+        await until(pilot, lambda: "dibs add hello" in text_of(app))
         await asyncio.to_thread(filled, board)
         await pilot.press("2")
         await until(pilot, lambda: "task-0" in text_of(app))
