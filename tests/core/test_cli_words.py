@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -185,6 +186,23 @@ def test_an_error_says_what_to_give_instead(command: Command) -> None:
     assert command("add", "notes", code=3).endswith(
         f"(available); give another id (board {command.path})"
     )
+
+
+def test_a_list_is_made_as_the_error_about_it_says(command: Command) -> None:
+    board = dibs.open(command.path)
+    board.add("build")
+    claim = board.claim("build")
+    assert claim is not None
+    claim.fail("no space left", retry_in=0)
+    board.park("build.f1a1.available", "no space left")
+    source = command.path.parent / "list"
+    source.write_text(f"{command('ls', 'state=failed', 'reason~space')}\n")
+    said = command.run("requeue", "--from", str(source))
+    advice = re.search("the `(.*)` of each line of `dibs (.*)`", said.stdout.decode())
+    assert advice is not None, said
+    row = json.loads(command(*advice[2].split(), "reason~space"))
+    source.write_text(f"{row[advice[1]]}\n")
+    assert command("requeue", "--from", str(source)).endswith("→ build.f1.available")
 
 
 def test_a_line_of_a_list_that_is_no_name_says_what_to_give(command: Command) -> None:

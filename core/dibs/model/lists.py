@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _NO_NAME = (
     "it is neither an exact name nor an id: give one per line, "
-    "such as the last word of each line of `dibs ls state=failed`"
+    "such as the `claim` of each line of `dibs --json ls state=failed`"
 )
 
 
