@@ -26,6 +26,19 @@ Verb = Callable[[dibs.Board], object]
             "there is no process 1073741824 on this host: give one that is running",
         ),
         (lambda b: b.claim(process="1"), "a pid must be 1 or higher, got '1'"),
+        (lambda b: b.result("s"), "a task must be one Task, as `board.find(ID)[0]`, got str: 's'"),
+        (
+            lambda b: b.result(b.find("y")),
+            "a task must be one Task, as `board.find(ID)[0]`, got tuple: ()",
+        ),
+        (
+            lambda b: b.wait_ended([b.find("y")]),
+            "a task must be one Task, as `board.find(ID)[0]`, got tuple: ()",
+        ),
+        (
+            lambda b: b.wait_ended("sss"),
+            "several tasks must be a list of Task, as `board.find(ID)`, got str: 'sss'",
+        ),
     ],
 )
 def test_a_wrong_argument_is_quoted_in_the_error(place: Place, call: Verb, words: str) -> None:
@@ -33,3 +46,9 @@ def test_a_wrong_argument_is_quoted_in_the_error(place: Place, call: Verb, words
     with pytest.raises(dibs.BadName) as caught:
         call(place.board)
     assert str(caught.value) == words
+
+
+def test_one_task_is_not_several(place: Place) -> None:
+    task = place.board.add("x")
+    with pytest.raises(dibs.BadName, match="a list of Task, as `board.find.ID.`, got Task"):
+        place.board.wait_ended(task)  # type: ignore[arg-type]

@@ -379,14 +379,16 @@ def check_bulk(bulk: str) -> str:
 def check_task(task: Task) -> Task:
     """The task, if it is one; else `BadName`."""
     if not isinstance(task, Task):
-        raise BadName(f"a task must be one that `board.find` returned, got {_kind(task)}")
+        raise BadName(f"a task must be one Task, as `board.find(ID)[0]`, got {_kind(task)}")
     return task
 
 
 def check_tasks(tasks: Iterable[Task]) -> list[Task]:
     """These tasks, if that is what they are; else `BadName`."""
-    if not isinstance(tasks, Iterable):
-        raise BadName(f"several tasks must be a list of them, got {_kind(tasks)}")
+    if isinstance(tasks, (str, bytes, Task)) or not isinstance(tasks, Iterable):
+        raise BadName(
+            f"several tasks must be a list of Task, as `board.find(ID)`, got {_kind(tasks)}"
+        )
     return [check_task(task) for task in tasks]
 
 
