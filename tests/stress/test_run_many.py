@@ -15,8 +15,12 @@ from typing import Any
 
 import pytest
 
+import dibs
+from dibs.files.claims import FilesClaim
 from dibs.model import names
 from dibs.model.task import FREE, Stamp
+from dibs.run.job import why_stopped
+from dibs.run.reporting import EventWriter, Stderr
 from tests.stress.running import Site, alive, ended, events, site, until
 
 EVENT = {"v", "n", "event", "board", "id", "kind", "claim", "fence", "ttl"}
@@ -295,6 +299,22 @@ def test_lost_and_uncertain_are_events(place: Site) -> None:
     place.path.rename(place.path.with_name("away"))
     last = events(ended(run, 5)[1])[-1]
     assert (last["event"], set(last)) == ("uncertain", EVENT | {"reason"})
+
+
+def test_a_line_for_people_has_the_name_of_the_claim_once(
+    place: Site, capfd: pytest.CaptureFixture[str]
+) -> None:
+    place.board.add("a")
+    claim = place.board.claim("a", owner="w")
+    assert isinstance(claim, FilesClaim)
+    claim.deadline = 1
+    with pytest.raises(dibs.Uncertain, match="commit finished work with done") as late:
+        claim.beat()
+    writer = EventWriter(Stderr(), as_json=False, board="b", runnable=str)
+    writer.report("uncertain", claim, reason=why_stopped(late.value, claim.task))
+    assert capfd.readouterr().err == (
+        f"dibs: uncertain {claim.name}: its lease could not be renewed in time\n"
+    )
 
 
 def test_with_json_each_end_is_an_object_on_stdout(place: Site) -> None:

@@ -23,6 +23,7 @@ from dibs.run.reporting import TIMED_OUT, Pump
 
 if TYPE_CHECKING:
     from dibs.model.location import Location
+    from dibs.model.task import Task
     from dibs.protocols import Claim
     from dibs.run.guard import Guard
     from dibs.run.output_log import OutputLog
@@ -507,7 +508,7 @@ class Job:
         self._keeper.end()
         asked = isinstance(stop, Lost) and has_asked(self.claim.task, stop.now)
         self.outcome = "asked" if asked else "lost" if isinstance(stop, Lost) else "uncertain"
-        why = "the task waits for an answer" if asked else str(stop)
+        why = "the task waits for an answer" if asked else why_stopped(stop, self.claim.task)
         self._orders.events.report(self.outcome, self.claim, reason=why)
         self._orders.guard.dismiss(self.claim.name)
         return ASKED_CODE if asked else Stop.exit_code
@@ -524,3 +525,10 @@ def signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
+
+
+def why_stopped(stop: DibsError, task: Task) -> str:
+    """Why a command was stopped, without the advice for workers that have the claim themselves."""
+    from dibs.model.refusals import stop_or_commit
+
+    return str(stop).removesuffix(f": {stop_or_commit(task)}").removesuffix("; stop")

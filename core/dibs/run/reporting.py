@@ -115,7 +115,8 @@ class EventWriter:
             from dibs.model.safe_text import shown
 
             name = claim.name if claim is not None else ""
-            reason = f": {facts['reason']}" if "reason" in facts else ""
+            why = str(facts.get("reason", "")).removeprefix(f"{name}: ")
+            reason = f": {why}" if "reason" in facts else ""
             self.stderr.line(shown(f"dibs: {event} {name}".rstrip() + reason))
 
     def complain(self, text: str) -> None:
