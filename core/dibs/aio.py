@@ -65,9 +65,9 @@ _SLICE = 1.0
 
 
 async def open(
-    where: str | os.PathLike[str], *, create: bool = False, read_only: bool = False
+    where: str | os.PathLike[str] | None = None, *, create: bool = False, read_only: bool = False
 ) -> AsyncBoard:
-    """Open the board at a place, as `dibs.open` does.
+    """Open the board at a place, or the one that `dibs.open` finds without a place.
 
     >>> board = await dibs.aio.open("tasks", create=True)
     >>> board

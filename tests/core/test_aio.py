@@ -40,6 +40,22 @@ def states(board: dibs.Board) -> dict[str, int]:
     return {state: n for state, n in board.snapshot().counts().items() if n}
 
 
+def test_without_a_place_the_board_is_found_as_by_open(
+    where: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DIBS_BOARD", str(where))
+
+    async def work() -> None:
+        board = await dibs.aio.open()
+        assert board.location == dibs.open().location
+        monkeypatch.delenv("DIBS_BOARD")
+        monkeypatch.chdir("/")
+        with pytest.raises(dibs.NoBoard):
+            await dibs.aio.open()
+
+    run(work)
+
+
 def test_a_thousand_cancelled_tasks_leave_no_claim(where: Path) -> None:
     plain = dibs.open(where)
     for number in range(50):
