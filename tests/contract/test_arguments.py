@@ -50,5 +50,5 @@ def test_a_wrong_argument_is_quoted_in_the_error(place: Place, call: Verb, words
 
 def test_one_task_is_not_several(place: Place) -> None:
     task = place.board.add("x")
-    with pytest.raises(dibs.BadName, match="a list of Task, as `board.find.ID.`, got Task"):
+    with pytest.raises(dibs.BadName, match=r"a list of Task, as `board.find\(ID\)`, got"):
         place.board.wait_ended(task)  # type: ignore[arg-type]
