@@ -29,6 +29,7 @@ from dibs.model.waiters import Outage, unreachable
 from dibs.waiting import logged
 from dibs.working import (
     ClaimTerms,
+    check_handler,
     fail_left,
     in_use,
     intake_of,
@@ -247,6 +248,8 @@ class AsyncBoard:
             raise BadName("`async for` works on one task at a time: give a handler for several")
         if type(concurrency) is not int or concurrency < 1:
             raise BadName(f"concurrency must be 1 or more tasks, got {short(concurrency)}")
+        if handler is not None:
+            check_handler(handler)
         stopped = stop if stop is not None else asyncio.Event()
         terms = ClaimTerms(owner, ttl, metadata, process)
         intake = intake_of(self._board, terms, wait, breaker, stopped.is_set)

@@ -38,6 +38,11 @@ _AGAIN = (
     "nothing more; release with `start_in` to go on"
 )
 
+_LEFT = (
+    "the loop was left before the task was done; use `with claim:` in the loop, and an exception "
+    "is the reason"
+)
+
 
 class Desk(Protocol):
     """A board, as much of it as the blocks use."""
@@ -298,7 +303,45 @@ def work(
         return WorkLoop(board, terms, wait, breaker, stop)
     if type(concurrency) is not int or concurrency < 1:
         raise BadName(f"concurrency must be 1 or more tasks, got {short(concurrency)}")
+    check_handler(handler)
+    check_runs(handler)
     return Pool(board, handler, concurrency, terms, wait, breaker, stop).run()
+
+
+def check_handler(handler: object) -> None:
+    """Refuse a handler that cannot be called with one claim: it would fail every task.
+
+    One whose arguments are unknown passes, as many of C do.
+    """
+    import inspect
+
+    if not callable(handler):
+        raise BadName(f"a handler takes one argument, the claim, got {short(handler)}")
+    if hasattr(handler, "__signature__"):  # anyone may have written that
+        return
+    try:
+        # What a decorator returns is called, and not the function that it wraps.
+        taken = inspect.signature(handler, follow_wrapped=False)
+        text = short(str(taken))
+    except Exception:  # also of an object that computes its own attributes
+        return
+    try:
+        taken.bind(None)
+    except TypeError:
+        raise BadName(
+            f"a handler takes one argument, the claim, but this one takes {text}: "
+            "write it as `def handler(claim):`"
+        ) from None
+
+
+def check_runs(handler: Callable[[KeptClaim], object]) -> None:
+    """Refuse a handler that returns before its work begins: each task would be done without it."""
+    import inspect
+
+    if inspect.iscoroutinefunction(handler):
+        raise BadName("a thread does not run an async handler: use `dibs.aio`")
+    if inspect.isgeneratorfunction(handler) or inspect.isasyncgenfunction(handler):
+        raise BadName("a thread does not run a handler with `yield`: leave the `yield` out")
 
 
 def intake_of(
@@ -435,8 +478,11 @@ def shared(user: str, why: str) -> BadName:
 
 
 def fail_left(kept: KeptClaim) -> None:
-    """Fail the task of a loop that was left; nothing if its claim has ended."""
-    drop(kept, "the loop was left before the task was done", fails=True)
+    """Fail the task of a loop that was left; nothing if its claim has ended.
+
+    The exception that left it is not known here, and `sys.exception()` may be an older one.
+    """
+    drop(kept, _LEFT, fails=True)
 
 
 def note_end(intake: Intake, kept: KeptClaim) -> None:

@@ -224,6 +224,7 @@ def test_leaving_a_loop_early_never_commits(way: Way) -> None:
     close()
     assert (now(way).state, now(way).attempts) == ("available", 1)
     assert "left" in last(way).reason
+    assert "`with claim:`" in last(way).reason, "what records the error of the next one"
     assert beating() == []
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
+from functools import partial, wraps
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -54,6 +56,87 @@ def test_without_a_place_the_board_is_found_as_by_open(
             await dibs.aio.open()
 
     run(work)
+
+
+def nothing_given() -> None:
+    raise AssertionError("the handler ran")
+
+
+def two_needed_given(first: object, claim: object) -> None:
+    """Takes the claim, once `partial` has given the first."""
+
+
+def two_needed(claim: object, more: object) -> None:
+    raise AssertionError("the handler ran")
+
+
+async def awaited(claim: object) -> None:
+    raise AssertionError("the handler ran")
+
+
+def generates(claim: object) -> Iterator[object]:
+    raise AssertionError("the handler ran")
+    yield claim
+
+
+@pytest.mark.parametrize("handler", [nothing_given, two_needed, lambda *, claim: claim, "text"])
+def test_a_handler_that_does_not_take_one_claim_is_refused_before_it_gets_one(
+    where: Path, handler: Callable[..., object]
+) -> None:
+    plain = dibs.open(where)
+    plain.add("a")
+    with pytest.raises(dibs.BadName, match="takes one argument, the claim") as caught:
+        plain.work(handler)
+    assert "\n" not in str(caught.value)
+
+    async def work() -> None:
+        board = await dibs.aio.open(where)
+        with pytest.raises(dibs.BadName, match="takes one argument, the claim"):
+            await board.work(handler)  # type: ignore[arg-type]
+
+    run(work)
+    assert [event.verb for event in plain.log.of("a")] == ["add"]
+
+
+@pytest.mark.parametrize("handler", [awaited, generates])
+def test_a_handler_that_a_thread_would_not_run_is_refused(
+    where: Path, handler: Callable[..., object]
+) -> None:
+    plain = dibs.open(where)
+    plain.add("a")
+    with pytest.raises(dibs.BadName, match="a thread does not run"):
+        plain.work(handler)
+    assert plain.find("a")[0].fence == 0
+
+
+class Handlers:
+    """What can be called with one claim."""
+
+    def method(self, claim: object) -> None:
+        """As a bound method."""
+
+    def __call__(self, claim: object) -> None:
+        """As an instance."""
+
+    @staticmethod
+    @wraps(nothing_given)
+    def wrapped(claim: object) -> None:
+        """With the signature of the function that it wraps, which takes nothing."""
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        *(Handlers().method, Handlers(), Handlers.wrapped, Mock(), print, [].append, str, type),
+        *(lambda claim, more=1: more, lambda *given: given, partial(two_needed_given, 1)),
+    ],
+)
+def test_a_handler_that_takes_one_claim_gets_it(
+    where: Path, handler: Callable[..., object]
+) -> None:
+    plain = dibs.open(where)
+    plain.add("a")
+    assert plain.work(handler) == 1
 
 
 def test_a_thousand_cancelled_tasks_leave_no_claim(where: Path) -> None:
