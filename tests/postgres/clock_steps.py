@@ -147,6 +147,59 @@ def processes_that_only_look_once_take_a_dead_claim(clocks: Clocks) -> None:
     assert clocks.other().claim(owner="next") is not None
 
 
+def a_doubt_of_a_clock_that_was_ahead_keeps_no_dead_claim(clocks: Clocks) -> None:
+    """The holder died while the clock was ahead."""
+    clocks.held()
+    clocks.step()
+    no_one_takes(clocks.other())
+    clocks.step(-STEP)
+    taken_by_processes_that_look_once(clocks)
+
+
+def a_doubt_of_a_clock_that_was_ahead_outlives_no_beat(clocks: Clocks) -> None:
+    """The holder beats once more, after the clock is right again."""
+    claim = clocks.held()
+    clocks.step()
+    no_one_takes(clocks.other())
+    clocks.step(-STEP)
+    claim.beat()
+    taken_by_processes_that_look_once(clocks)
+
+
+def a_standby_whose_clock_is_behind_keeps_no_dead_claim(clocks: Clocks) -> None:
+    """The doubt is that of another clock."""
+    clocks.held()
+    clocks.step()
+    no_one_takes(clocks.other())
+    clocks.fail_over(-STEP)
+    clocks.board.acquire("lock", ttl=4 * STEP)
+    taken_by_processes_that_look_once(clocks)
+
+
+def taken_by_processes_that_look_once(clocks: Clocks) -> None:
+    """The first doubts, and one that comes a ttl later takes it."""
+    clocks.advance(TTL + 1)
+    no_one_takes(clocks.other())
+    clocks.advance(TTL + 1)
+    assert clocks.other().claim("a", owner="next") is not None
+
+
+def a_doubt_before_a_beat_proves_nothing(clocks: Clocks) -> None:
+    """Also where that clock was ahead: the time of the doubt comes when the holder has beaten."""
+    claim = clocks.held()
+    clocks.step()
+    no_one_takes(clocks.other())
+    clocks.step(-STEP)
+    for _ in range(12):
+        claim.beat()
+        clocks.advance(STEP / 12 - 0.1)
+    claim.beat()
+    clocks.advance(2)
+    clocks.step(TTL + 5)
+    no_one_takes(clocks.other())
+    claim.beat()
+
+
 Drill = Callable[[Clocks], None]
 DRILLS: tuple[Drill, ...] = (
     a_step_takes_no_claim,
@@ -154,4 +207,8 @@ DRILLS: tuple[Drill, ...] = (
     an_attached_holder_survives_a_failover,
     a_dead_claim_is_taken_after_a_step,
     processes_that_only_look_once_take_a_dead_claim,
+    a_doubt_of_a_clock_that_was_ahead_keeps_no_dead_claim,
+    a_doubt_of_a_clock_that_was_ahead_outlives_no_beat,
+    a_standby_whose_clock_is_behind_keeps_no_dead_claim,
+    a_doubt_before_a_beat_proves_nothing,
 )

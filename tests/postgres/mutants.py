@@ -229,6 +229,8 @@ _LAST = """  outcome := 'taken';
 END
 $$;"""
 
+_BEATS = "UPDATE dibs.claim c SET beat = v_moment, doubted = 0, ttl"
+
 
 def setting(mutant: Mutant, there: Server, _: Path) -> Sequence[str]:
     """The server's clock is set, or another server has another clock."""
@@ -262,7 +264,26 @@ MUTANTS = (
         "an old doubt counts",
         "A claim that has beaten since is taken by one reading of the clock.",
         setting,
-        code=(("dibs.postgres.reaping:_proven", "if found.doubted > beat:", "if found.doubted:"),),
+        sql=((_BEATS, _BEATS.replace("doubted = 0, ", "")),),
+        code=(("dibs.postgres.reaping:Suspect.is_doubted", "self.holder.beat <", "0 <"),),
+    ),
+    Mutant(
+        "a beat leaves the doubt of a clock that was ahead",
+        "A claim that has beaten since is taken by one reading of the clock, when that time comes.",
+        setting,
+        sql=((_BEATS, _BEATS.replace("doubted = 0, ", "")),),
+    ),
+    Mutant(
+        "a doubt of a clock that was ahead counts",
+        "Processes that only look once do not take a dead claim until that time comes.",
+        setting,
+        code=(("dibs.postgres.reaping:Suspect.is_doubted", "<= now.fs", ""),),
+    ),
+    Mutant(
+        "a doubt of a clock that was ahead is kept",
+        "Processes that only look once do not take a dead claim until that time comes.",
+        setting,
+        sql=((" OR c.doubted > v_moment", ""),),
     ),
     Mutant(
         "nothing is doubted",
@@ -276,7 +297,7 @@ MUTANTS = (
         "a promoted server keeps the beats of another clock",
         "A shell worker's beat is refused after a failover.",
         setting,
-        sql=(("  UPDATE dibs.claim c SET beat = v_moment;\n", ""),),
+        sql=(("  UPDATE dibs.claim c SET beat = v_moment, doubted = 0;\n", ""),),
     ),
     Mutant(
         "a move compares only the id",

@@ -172,7 +172,7 @@ BEGIN
     ELSE v_high + (random() * 16777216)::bigint END;
   INSERT INTO dibs.history VALUES (v_line, coalesce(v_parent, v_line),
     pg_snapshot_xmin(pg_current_snapshot()), dibs.lineage(), dibs.server());
-  UPDATE dibs.claim c SET beat = v_moment;
+  UPDATE dibs.claim c SET beat = v_moment, doubted = 0;
   RETURN v_line;
 END
 $$;
@@ -351,7 +351,7 @@ BEGIN
   INSERT INTO dibs.claim AS c VALUES (
     t.eid, taken, v_moment, p_ttl, v_moment, p_process, p_record
   ) ON CONFLICT (eid) DO UPDATE SET name = taken, beat = v_moment, ttl = p_ttl, since = v_moment,
-    process = p_process, record = p_record, note = '', noted = 0;
+    process = p_process, record = p_record, note = '', noted = 0, doubted = 0;
   INSERT INTO dibs.event (eid, n, line, at, verb, src, dst, by, reason, note, act)
     VALUES (t.eid, t.events + 1, v_line, v_moment, p_verb, t.name, taken, p_by, p_reason, '', p_claim);
   outcome := 'taken';
@@ -514,7 +514,7 @@ BEGIN
     PERFORM dibs.refuse('a heartbeat');
   END IF;
   PERFORM set_config('synchronous_commit', 'off', true);
-  UPDATE dibs.claim c SET beat = v_moment, ttl = coalesce(p_ttl, c.ttl),
+  UPDATE dibs.claim c SET beat = v_moment, doubted = 0, ttl = coalesce(p_ttl, c.ttl),
     record = coalesce(p_record, c.record), note = coalesce(p_note, c.note),
     noted = CASE WHEN p_note IS NULL THEN c.noted WHEN p_note = '' THEN 0 ELSE v_moment END
     WHERE c.eid = p_eid AND c.name = p_name;
@@ -523,15 +523,15 @@ END
 $$;
 
 -- Note that these leases are over by a clock that may have been set: they count again from now on. A
--- beat is later than its doubt.
+-- beat ends a doubt; a doubt that is later than now, of a clock that was ahead, is none.
 CREATE OR REPLACE FUNCTION dibs.doubt(p_names text[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   v_moment bigint;
 BEGIN
   PERFORM dibs.floor();
   v_moment := dibs.clock();
-  UPDATE dibs.claim c SET doubted = v_moment WHERE c.name = ANY (p_names) AND c.doubted <= c.beat
-    AND c.beat + c.ttl * 1e9 < v_moment;
+  UPDATE dibs.claim c SET doubted = v_moment WHERE c.name = ANY (p_names)
+    AND (c.doubted <= c.beat OR c.doubted > v_moment) AND c.beat + c.ttl * 1e9 < v_moment;
 END
 $$;
 

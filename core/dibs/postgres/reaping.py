@@ -35,6 +35,10 @@ class Suspect(NamedTuple):
     doubted: int
     """By the server's clock; what is not later than the last beat is out of date."""
 
+    def is_doubted(self, now: Sample) -> bool:
+        """Whether a doubt counts; one that is later than now is of a clock that was ahead."""
+        return self.holder.beat < self.doubted <= now.fs
+
 
 def suspect(session: Session, task: Task) -> Suspect | None:
     """Exactly this claim; None if its name is gone."""
@@ -105,7 +109,7 @@ def _proven(session: Session, found: Suspect, now: Sample) -> float:
     clock must be set twice to take a claim that beats.
     """
     beat, since = found.holder.beat, session.link.even
-    if found.doubted > beat:
+    if found.is_doubted(now):
         since = min(since, found.doubted)
     return max(0, now.fs - max(beat, since)) / SECOND
 
@@ -125,7 +129,7 @@ def doubt(session: Session, found: Iterable[Suspect], now: Sample) -> None:
     names_ = [
         each.holder.task.name
         for each in found
-        if each.doubted <= each.holder.beat and doubt_of(session, each, now)
+        if not each.is_doubted(now) and doubt_of(session, each, now)
     ]
     if names_:
         with suppress(DibsError):
