@@ -11,6 +11,7 @@ import pytest
 from textual.pilot import Pilot
 
 import dibs
+from dibs import Holder
 from dibs.files.engine import FilesBoard
 from dibs.files.reader_thread import watch_directory
 from dibs.model.delta import Delta
@@ -185,6 +186,69 @@ def test_the_brake_judges_the_board_as_it_is_also_at_its_opening(opened_before: 
     model.apply(Delta(stale={names[0]: None}))
     assert "come back" in model.brake.why(time.monotonic())
     assert not model.brake.why(time.monotonic() + HEALTHY + 1)
+
+
+def silent_board(ages: dict[str, list[float]], ttl: float = 120.0) -> BoardModel:
+    """A board with a claim for each age of a last beat, by host; those beyond the ttl expired."""
+    model, found, stale = still(), dict[str, Holder](), dict[str, dibs.Verdict | None]()
+    for host, beats in ages.items():
+        for n, age in enumerate(beats):
+            task = task_of(f"{host}-{n}.f1.w-{len(found):010X}.claimed")
+            beat = model.now.fs - int(age * SECOND)
+            found[task.name] = Holder(task, beat, ttl, beat, f"w-{host}", host)
+            if age > ttl:
+                stale[task.name] = dibs.Verdict.EXPIRED
+    tasks = tuple(holder.task for holder in found.values())
+    model.apply(Delta(added=tasks, holders=found, stale=stale))
+    return model
+
+
+def test_the_first_claim_that_expires_engages_the_brake_if_all_others_missed_their_beats() -> None:
+    ages = {f"web-{n}": [121.0 - n, *(90.0 + m for m in range(9))] for n in range(4)}
+    model = silent_board(ages)
+    assert len(model.stale) == 1
+    assert "40 claims on 4 hosts stopped beating" in model.brake.why(time.monotonic())
+
+
+def test_late_claims_of_a_host_that_beats_do_not_engage_the_brake() -> None:
+    """A dead host, and two long-running holders elsewhere that never beat."""
+    model = silent_board({"gpu-1": [121.0] * 9, "web-1": [100.0, 101.0, 3.0]})
+    assert not model.brake.stopped
+
+
+def test_claims_without_a_stale_one_do_not_engage_the_brake() -> None:
+    model = silent_board({"web-1": [100.0] * 5, "web-2": [100.0] * 5})
+    assert not model.brake.why(time.monotonic())
+
+
+def test_a_late_claim_that_beats_again_counts_as_one_that_came_back() -> None:
+    model = silent_board({"web-1": [121.0] + [100.0] * 5, "web-2": [100.0] * 5})
+    assert model.brake.stopped == 11
+    name = next(name for name in model.holders if name not in model.stale)
+    held = model.holders[name]
+    model.apply(Delta(holders={name: held._replace(beat=model.now.fs)}))
+    model.tick()
+    assert "come back" in model.brake.why(time.monotonic())
+    assert not model.brake.stopped
+
+
+def test_a_plan_that_is_open_when_the_brake_engages_is_not_executed(tmp_path: Path) -> None:
+    for n in range(3):
+        board = dibs.open(tmp_path, host="web-0")
+        board.add(f"t{n}")
+        assert board.claim(owner=f"w{n}", ttl=1) is not None
+
+    async def steps(app: DibsApp, pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: "stale 3" in text_of(app))
+        await pilot.press("4", "asterisk", "X")
+        await until(pilot, lambda: "3 will be released" in text_of(app))
+        app.model.brake.note_probe(5.0, time.monotonic())
+        await until(pilot, lambda: "⊘ the storage is slow" in text_of(app))
+        await pilot.press("y")
+        await until(pilot, lambda: "locked: the storage is slow" in text_of(app))
+        assert len(list(tmp_path.glob("*.claimed"))) == 3
+
+    drive(tmp_path, steps)
 
 
 def test_processes_that_have_exited_say_nothing_about_the_storage() -> None:

@@ -14,16 +14,12 @@ from dibs import Task
 from dibs_tui.acting.execute import CHANGED, Outcome
 from dibs_tui.acting.janitor import Janitor
 from dibs_tui.acting.key_bursts import PASTED, KeyBurstGuard
-from dibs_tui.acting.plan import ACTS, Act, Target, fitting, left_out
+from dibs_tui.acting.plan import ACTS, Act, Target, fitting, left_out, why_braked
 from dibs_tui.acting.undo import Step, undo_plan
 from dibs_tui.model.board import BoardModel
 from dibs_tui.model.commands import BY_ID, Command
 from dibs_tui.model.last_reasons import why_incomplete
 from dibs_tui.text.safe import clean
-
-_REVOKING = ("force-release", "reap", "park")
-"""Acts that take claims from their holders; many at once are locked while the storage is suspect:
-a worker whose heartbeats cannot be written looks dead."""
 
 _HELD = 2.0
 """Seconds after a refused act in which nothing is copied: `y` was meant to confirm it."""
@@ -210,17 +206,16 @@ class ActController:
             return why
         for act in acts_of(command):
             chosen = fitting(act, targets)
-            if act.id in _REVOKING and (braked := self.why_braked(t.task for t in chosen)):
+            if braked := self.why_braked(act, (target.task for target in chosen)):
                 return f"locked: {braked}; {_CHECK}"
             if chosen:
                 self._dialogs.act(act, chosen, self._ended, left_out(act, targets), self._undo_last)
                 return None
         return _why_none(acts_of(command), targets)
 
-    def why_braked(self, tasks: Iterable[Task]) -> str:
+    def why_braked(self, act: Act, tasks: Iterable[Task]) -> str:
         """Why claims are not taken from their holders now; empty if there is no more than one."""
-        suspect = self._model.brake.why(time.monotonic())
-        return suspect if suspect and sum(task.live for task in tasks) > 1 else ""
+        return why_braked(self._model.brake.why(time.monotonic()), act, tasks)
 
     def _noted(self, why: str | None) -> str | None:
         """Note when an act was refused."""

@@ -78,6 +78,20 @@ ACTS = {
 }
 
 
+REVOKING = ("force-release", "reap", "park")
+"""Acts that take claims from their holders; many at once are locked while the storage is suspect:
+a worker whose heartbeats cannot be written looks dead."""
+
+
+def why_braked(suspect: str, act: Act, tasks: Iterable[Task]) -> str:
+    """Why an act must not take claims from their holders now; empty if there is at most one.
+
+    `suspect` is what is wrong with the storage or the clock; empty if all is well.
+    """
+    many = act.id in REVOKING and sum(task.live for task in tasks) > 1
+    return suspect if many else ""
+
+
 class Target(NamedTuple):
     """One task as the screen showed it when the key was pressed."""
 

@@ -22,7 +22,7 @@ from dibs.model.task import CLAIMED, DONE, FAILED
 from dibs.model.usual import Durations
 from dibs.model.waiters import QUIET, untaken
 from dibs_tui.model.brake import Brake
-from dibs_tui.model.causes import missed_beat
+from dibs_tui.model.causes import missed_beat, silent_hosts
 from dibs_tui.model.columns import COLUMNS, column_of, stale_since
 from dibs_tui.model.due_times import DueTimes
 from dibs_tui.model.folds import Fold, ListFolds, folds_of
@@ -704,9 +704,18 @@ class BoardModel:
         return verdict is not None and not was
 
     def _judge_stale(self, back: Collection[str] = ()) -> None:
-        """Show the brake every stale claim whose process is not known to have exited."""
+        """Show the brake every stale claim whose process is not known to have exited.
+
+        Once one is stale, it is shown those that missed their beats as well: the others of a
+        storage that stopped expire in the next seconds.
+        """
         doubted = [name for name, verdict in self.stale.items() if verdict is not Verdict.DEAD]
         found = [claim for claim in held(self, names=doubted) if claim.host]
+        if found:
+            found += silent_hosts(self)
+        names = {claim.holder.task.name for claim in found}
+        names.update(self.stale)
+        back = {*back, *self.brake.returned(self.holders, names)}
         live = sum(self.counts[state] for state in _LIVE)
         self.brake.note_stale(map(missed_beat, found), live, time.monotonic(), back)
 
@@ -853,13 +862,13 @@ class BoardModel:
 
     def tick(self) -> None:
         """Sort again what is due since the last tick: beats that are overdue, and later tasks."""
-        if self._opened and self.brake.stopped:
-            self._judge_stale()
         now = self.now.fs
         for name in (*self._late.came(now), *self._starts.came(now)):
             task = self.tasks.get(name)
             if task is not None:
                 self._update_lists(task)
+        if self._opened and (self.brake.stopped or (self.stale and self._late.any_came)):
+            self._judge_stale()
 
     def seen(self) -> bool:
         """Forget what has changed, because the operator pressed a key; True if anything had."""

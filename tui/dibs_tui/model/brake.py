@@ -6,7 +6,7 @@ workers. Workers that cannot beat are not dead, so their claims must not be rele
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Container, Iterable
 from typing import TYPE_CHECKING
 
 from dibs.model.health import Trouble
@@ -55,10 +55,11 @@ class Brake:
     def note_stale(
         self, missed: Iterable[MissedBeat], live: int, at: float, back: Collection[str] = ()
     ) -> None:
-        """Judge all stale claims; `live` is the number of all live claims.
+        """Judge all claims that missed their beats; `live` is the number of all live claims.
 
-        `back`: claims that are no longer stale, because they beat. It does not matter when a claim
-        became stale: this dashboard may have been opened later.
+        `back`: claims that did and beat again. It does not matter when a claim stopped: this
+        dashboard may have been opened later. Until one of those that stopped together is stale
+        there is nothing to take from its holder, and all of them may only beat rarely.
         """
         if not self._stopped.isdisjoint(back):
             self._judged |= self._stopped
@@ -70,7 +71,8 @@ class Brake:
         stopped: set[str] = set()
         for group in simultaneous(one for one in found if one.name not in self._judged):
             hosts = {one.host for one in group}
-            if len(group) >= max(_MIN_CLAIMS, _MIN_SHARE * live) and beyond_one_host(group):
+            enough = len(group) >= max(_MIN_CLAIMS, _MIN_SHARE * live)
+            if enough and any(one.stale for one in group) and beyond_one_host(group):
                 stopped |= {one.name for one in group}
                 self._suspect(
                     at,
@@ -124,6 +126,10 @@ class Brake:
         if at - self._suspect_at > HEALTHY and not self._stopped:
             self._why, self._unlocked = "", False
         return "" if self._unlocked else self._why
+
+    def returned(self, held: Container[str], missed: Container[str]) -> list[str]:
+        """The claims that stopped together and are held without one of `missed`: they beat."""
+        return [name for name in self._stopped if name in held and name not in missed]
 
     @property
     def stopped(self) -> int:

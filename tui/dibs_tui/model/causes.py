@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from dibs import Verdict
-from dibs_tui.model.owners import HeldClaim, terms
+from dibs_tui.model.owners import HeldClaim, held, terms
 from dibs_tui.text.ages import clock, counted, short
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ class MissedBeat(NamedTuple):
     host: str
     name: str
     """The exact name."""
+    stale: bool = True
+    """Whether its lease has expired; else it is only known that it missed a beat."""
 
 
 class Cause(NamedTuple):
@@ -60,10 +62,28 @@ class Cause(NamedTuple):
 
 
 def missed_beat(claim: HeldClaim) -> MissedBeat:
-    """The two times between which a stale claim stopped."""
+    """The two times between which a claim stopped."""
     holder = claim.holder
     period = max(_MIN_PERIOD, int(claim.cadence or holder.ttl * _SECOND / _BEATS_PER_TTL))
-    return MissedBeat(holder.beat, holder.beat + period, claim.host, holder.task.name)
+    return MissedBeat(holder.beat, holder.beat + period, claim.host, holder.task.name, claim.stale)
+
+
+def silent_hosts(model: KnownBoard) -> Iterator[HeldClaim]:
+    """The claims that are not stale, of hosts of which none has beaten for long.
+
+    One that missed its beat while others of its host beat may belong to a holder that beats rarely.
+    """
+    now, beating = model.now.fs, set[str]()
+    for holder in model.holders.values():
+        if now - holder.beat <= max(_MIN_PERIOD, holder.ttl * _SECOND / _BEATS_PER_TTL):
+            beating.add(holder.host)
+    names = [
+        name
+        for name, holder in model.holders.items()
+        if name not in model.stale and holder.host and holder.host not in beating
+        if not holder.task.is_shell_claim
+    ]
+    return held(model, names=names)
 
 
 def simultaneous(missed: Iterable[MissedBeat]) -> Iterator[list[MissedBeat]]:
@@ -85,9 +105,9 @@ def beyond_one_host(group: Iterable[MissedBeat]) -> bool:
 
 def causes(model: KnownBoard, claims: Iterable[HeldClaim]) -> Iterator[Cause]:
     """The causes that many stale claims share; a claim may count for a moment and a host."""
-    held = list(claims)
-    yield from _moments(model, _stale(held))
-    yield from _places(model, held)
+    found = list(claims)
+    yield from _moments(model, _stale(found))
+    yield from _places(model, found)
 
 
 def separate_causes(model: KnownBoard, claims: Iterable[HeldClaim]) -> Iterator[Cause]:
@@ -95,24 +115,24 @@ def separate_causes(model: KnownBoard, claims: Iterable[HeldClaim]) -> Iterator[
 
     Claims of one moment have that cause, unless most of them are on one host.
     """
-    held = list(claims)
-    stale, taken = _stale(held), set[str]()
+    found = list(claims)
+    stale, taken = _stale(found), set[str]()
     for cause in _moments(model, stale):
         hosts = Counter(stale[name].host for name in cause.claims)
         if 2 * max(hosts.values()) <= len(cause.claims):
             taken.update(cause.claims)
             yield cause
-    yield from _places(model, [c for c in held if c.holder.task.name not in taken])
+    yield from _places(model, [c for c in found if c.holder.task.name not in taken])
 
 
-def _stale(held: Iterable[HeldClaim]) -> dict[str, HeldClaim]:
-    return {claim.holder.task.name: claim for claim in held if claim.stale}
+def _stale(claims: Iterable[HeldClaim]) -> dict[str, HeldClaim]:
+    return {claim.holder.task.name: claim for claim in claims if claim.stale}
 
 
-def _places(model: KnownBoard, held: Sequence[HeldClaim]) -> Iterator[Cause]:
+def _places(model: KnownBoard, claims: Sequence[HeldClaim]) -> Iterator[Cause]:
     """The hosts with many stale claims, and the owners of those on other hosts."""
-    alive = Counter(claim.host for claim in held if not claim.stale)
-    for kind, what, part in _by_place(_stale(held).values()):
+    alive = Counter(claim.host for claim in claims if not claim.stale)
+    for kind, what, part in _by_place(_stale(claims).values()):
         if kind == "host":
             # A process is seen to be dead only on the host of this dashboard, which is running.
             dead = sum(model.stale[claim.holder.task.name] is Verdict.DEAD for claim in part)

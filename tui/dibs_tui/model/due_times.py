@@ -20,6 +20,11 @@ class DueTimes:
     def __contains__(self, name: object) -> bool:
         return name in self._come
 
+    @property
+    def any_came(self) -> bool:
+        """Whether any name is due."""
+        return bool(self._come)
+
     def note(self, name: str, due: int) -> None:
         """Note when a name is due, in place of an earlier time; 0 if that is not known yet."""
         self._come.discard(name)

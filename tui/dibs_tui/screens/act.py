@@ -30,6 +30,7 @@ from dibs_tui.acting.plan import (
     confirmation,
     missing,
     undoable,
+    why_braked,
 )
 from dibs_tui.lifecycle.background import run_in_background
 from dibs_tui.model.board import BoardModel
@@ -189,6 +190,8 @@ class ActScreen(Dialog[dict[str, Outcome] | None]):
             return "checking the evidence …"
         if self._chosen:
             return f"{len(self.outcomes):,} of {len(self._chosen):,} … Esc stops"
+        if braked := self._why_braked():
+            return f"locked: {braked}"
         typed = self.query_one("#act-typed", Input)
         why = missing(
             self._plan,
@@ -200,6 +203,12 @@ class ActScreen(Dialog[dict[str, Outcome] | None]):
         )
         waiting = self._watch.message() if self._watch is not None else ""
         return f"{waiting}; {why}" if waiting and why else why or waiting
+
+    def _why_braked(self) -> str:
+        """Why many claims must not be taken now, though the plan was opened before."""
+        chosen = self._plan.chosen(doubtful=self._with_doubtful) if self._plan is not None else ()
+        suspect = self._model.brake.why(time.monotonic())
+        return why_braked(suspect, self._act, (item.target.task for item in chosen))
 
     def _reason(self) -> str:
         """The reason with its `user@host:`; empty if only that is there."""
@@ -263,17 +272,18 @@ class ActScreen(Dialog[dict[str, Outcome] | None]):
             then=self._then(plan), beaten=beaten, observed=self._observed,
         )  # fmt: skip
         suspect = self._model.brake.why(time.monotonic()) if self._targets[0].task.live else ""
-        if suspect and not plan.items[0].changed:
-            brief = brief._replace(facts=(*brief.facts, ((f"⊘ {clean(suspect)}", "late"),)))
+        if not plan.items[0].changed:
+            brief = _suspected(brief, suspect)
         if self._left_out:
             brief = brief._replace(facts=(*brief.facts, ((self._left_out, "late"),)))
         return brief
 
     def _many(self, plan: ActPlan) -> Brief:
-        return act_brief.many(
+        brief = act_brief.many(
             plan, self._model, self._rows(plan),
             with_doubtful=self._with_doubtful, then=self._then(plan), left_out=self._left_out,
         )  # fmt: skip
+        return brief if self._chosen else _suspected(brief, self._why_braked())
 
     def _rows(self, plan: ActPlan) -> act_brief.PlanRows:
         return act_brief.PlanRows(
@@ -493,3 +503,10 @@ class ActScreen(Dialog[dict[str, Outcome] | None]):
             self._job.stop()
             return
         self.dismiss({o.target.task.name: o for o in self.outcomes} if self.outcomes else None)
+
+
+def _suspected(brief: Brief, suspect: str) -> Brief:
+    """A brief that says what is wrong with the storage or the clock, if anything is."""
+    if not suspect:
+        return brief
+    return brief._replace(facts=(*brief.facts, ((f"⊘ {clean(suspect)}", "late"),)))

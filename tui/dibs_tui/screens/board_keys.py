@@ -80,8 +80,10 @@ class BoardKeys:
             count = sum(number for state, number in states.items() if state in fitting)
             if count:
                 more = _FOLDED * (many and not marked and bool(rank))
-                takes = command != "answer" and all(task.live for task in tasks)
-                braked = takes and bool(self._acts.why_braked(tasks))
+                takes = all(task.live for task in tasks)
+                braked = takes and any(
+                    self._acts.why_braked(ACTS[act], tasks) for act in acts if act in ACTS
+                )
                 yield from self._key(command, word, count, rank=rank + more, locked=braked)
         if body.table is None or body.table.length:
             yield from self._key("inspect", "inspect", rank=1)
