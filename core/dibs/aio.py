@@ -16,12 +16,14 @@ import queue
 import threading
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
+from contextvars import ContextVar
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
+from weakref import ref
 
 import dibs.board
 from dibs.host import boottime
-from dibs.keeping import BodyUse
+from dibs.keeping import BodyUse, description
 from dibs.model.errors import BadName, DibsError, Held, Lost, Paused, short
 from dibs.model.sample import SECOND
 from dibs.model.settings import check_wait
@@ -46,7 +48,7 @@ from dibs.working import (
 if TYPE_CHECKING:
     from dibs.board import Board
     from dibs.intake import Intake
-    from dibs.keeping import KeptClaim
+    from dibs.keeping import KeptClaim, User
     from dibs.model.location import Location
     from dibs.model.process import Process
     from dibs.model.questions import Question
@@ -63,6 +65,8 @@ _LOOK = 0.25
 """Seconds between two looks at the lease, while a check waits for the disk."""
 _SLICE = 1.0
 """The same, while a task waits for the loss of a claim."""
+_consumer: ContextVar[ref[User]] = ContextVar("consumer")
+"""Who used a claim here last: a task that `wait_for` makes for `anext` inherits it."""
 
 
 async def open(
@@ -324,12 +328,12 @@ class AsyncClaim:
         self._use = BodyUse()
 
     def __repr__(self) -> str:
-        return repr(self._kept)
+        return description(self._used())
 
     async def __aenter__(self) -> Self:
         """The body that ends the claim, for the claims of a loop."""
         self._kept.__enter__()
-        self._use.enter(_this_task())
+        self._use.enter(_user())
         return self
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
@@ -415,7 +419,7 @@ class AsyncClaim:
         >>> claim.outcome
         ''
         """
-        return self._kept.outcome
+        return self._used().outcome
 
     @property
     def lost(self) -> AsyncLost:
@@ -505,7 +509,9 @@ class AsyncClaim:
 
     def _used(self) -> KeptClaim:
         """The claim, for a body that uses it."""
-        self._use.users.add(_this_task())
+        user = _user()
+        self._use.users.add(user)
+        _consumer.set(ref(user))
         return self._kept
 
 
@@ -515,6 +521,11 @@ def _this_task() -> asyncio.Task[Any] | None:
         return asyncio.current_task()
     except RuntimeError:
         return None
+
+
+def _user() -> User:
+    """The task of asyncio that runs, or the thread without one."""
+    return _this_task() or threading.current_thread()
 
 
 def _fails(error: BaseException | None) -> bool:
@@ -668,7 +679,10 @@ class AsyncLoop:
         self._intake = intake
 
     def __repr__(self) -> str:
-        return f"<async work loop: {self._claim or ('over' if self._over else 'between tasks')}>"
+        now = "over" if self._over else "between tasks"
+        if self._claim is not None:
+            now = description(self._claim._kept)
+        return f"<async work loop: {now}>"
 
     def __aiter__(self) -> Self:
         return self
@@ -678,10 +692,9 @@ class AsyncLoop:
             raise StopAsyncIteration
         if self._goes_on:
             raise shared("task", "waits for its next task")
-        claim, task = self._claim, self._task
-        works = claim is not None and not claim.outcome and task is not None and not task.done()
-        if works and task is not _this_task():
-            raise shared("task", f"works on {claim}")
+        claim = self._claim
+        if claim is not None and not claim._kept.outcome and self._is_anothers(claim):
+            raise shared("task", f"works on {claim._kept._claim.name}")
         self._goes_on = True
         try:
             return await self._next()
@@ -757,7 +770,7 @@ class AsyncLoop:
             except asyncio.CancelledError as error:
                 cancelled = error
             if not kept.outcome:
-                self._require_use(claim)
+                claim._use.require(kept._claim.name, self._worker(claim))
                 self._claim = None
                 await self._end(kept, None)
             if cancelled is not None:
@@ -765,12 +778,20 @@ class AsyncLoop:
         self._claim = None
         note_end(self._intake, kept)
 
-    def _require_use(self, claim: AsyncClaim) -> None:
-        """Refuse to call a task done that the body of the loop did not work on."""
-        user: object = self._task
-        if self._task is None or self._task.done():  # such as that of a `wait_for`
-            user = next(iter(claim._use.users), user)
-        claim._use.require(claim._kept.name, user)
+    def _is_anothers(self, claim: AsyncClaim) -> bool:
+        """Whether the body of another task works on it, as far as this one can know."""
+        task = self._task
+        if task is not None and not task.done():
+            return task is not _this_task()
+        return self._worker(claim) not in claim._use.users and claim._use.runs()
+
+    def _worker(self, claim: AsyncClaim) -> User | None:
+        """The user whose body goes on, which made the task that runs if that is a `wait_for`."""
+        user = _user()
+        if user in claim._use.users or self._task is user:
+            return user
+        made_by = _consumer.get(None)
+        return made_by() if made_by is not None else user
 
     def _closing(self) -> Callable[[], None]:
         """What ends the loop, in the board's thread."""

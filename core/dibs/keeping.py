@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from dibs.host import boottime
 from dibs.model.errors import BadName, DibsError, Lost, StorageError, Uncertain
@@ -24,6 +24,7 @@ from dibs.model.sample import SECOND
 from dibs.model.task import AVAILABLE
 
 if TYPE_CHECKING:
+    import asyncio
     from contextlib import AbstractContextManager
 
     from dibs.model.questions import Question
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from dibs.model.task import Task
     from dibs.protocols import Claim, OutputKeeper
 
+User: TypeAlias = "threading.Thread | asyncio.Task[Any]"
+"""One that can use a claim."""
 _AGAIN = 0.1
 """Seconds between two attempts to end a claim while the storage fails."""
 _REASON = 1000
@@ -244,19 +247,18 @@ class KeptClaim:
         self._pid = os.getpid()
         self._ended: Task | None = None
         self._use = BodyUse()
-        self.outcome = ""
-        """How it ended: `done`, `failed`, `released`, `asked`, `lost` or `uncertain`."""
+        self._outcome = ""
         self._lost = LostEvent(self._is_past)
         self._beats = Beats(claim, self._notice, block, self._release_left)
 
     def __repr__(self) -> str:
-        state = self.outcome or ("lost" if self._lost.is_set() else "kept")
-        return f"<{state} claim {self._claim.name}>"
+        self._used()
+        return description(self)
 
     def __enter__(self) -> Self:
         """The body that ends the claim, for the claims of a loop."""
         self._require_kept()
-        self._use.enter(threading.get_ident())
+        self._use.enter(threading.current_thread())
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
@@ -345,6 +347,16 @@ class KeptClaim:
         """
         return self._used().path
 
+    @property
+    def outcome(self) -> str:
+        """How it ended: `done`, `failed`, `released`, `asked`, `lost` or `uncertain`.
+
+        >>> claim.outcome
+        ''
+        """
+        self._used()
+        return self._outcome
+
     def payload(self, limit: int = 1 << 30) -> bytes:
         """The payload, at most `limit` bytes of it.
 
@@ -380,6 +392,7 @@ class KeptClaim:
 
         >>> claim.on_lost(lambda: print("lost"))
         """
+        self._used()
         self._lost.on_set(call)
 
     def check(self) -> None:
@@ -516,15 +529,15 @@ class KeptClaim:
                 self._lose(error)
                 raise
             except Uncertain:
-                self.outcome = "uncertain"
+                self._outcome = "uncertain"
                 raise
-            self.outcome = outcome
+            self._outcome = outcome
             self._beats.end()
         return self._ended
 
     def _used(self) -> Claim:
         """The claim, for a body that uses it."""
-        self._use.users.add(threading.get_ident())
+        self._use.users.add(threading.current_thread())
         return self._claim
 
     def _release_left(self) -> None:
@@ -585,11 +598,11 @@ class KeptClaim:
 
     def _notice(self) -> None:
         if self._beats.error is not None and self._ended is None:
-            self.outcome = "lost"
+            self._outcome = "lost"
             self._lost.set()
 
     def _lose(self, error: Lost) -> None:
-        self.outcome = "lost"
+        self._outcome = "lost"
         self._beats.error = self._beats.error or error
         self._beats.end()
         self._lost.set()
@@ -609,7 +622,7 @@ class KeptClaim:
                 f"{self._claim.name} has ended: it is {self._ended.state}; stop", self._claim.name
             )
         if self._lost.is_set():
-            self.outcome = "lost"
+            self._outcome = "lost"
             raise self._error()
 
     def _error(self) -> Lost:
@@ -622,31 +635,60 @@ class KeptClaim:
 
 
 class BodyUse:
-    """Who has used the claim of a loop: it is done only if the loop's own body worked on it."""
+    """Who has used the claim of a loop: it is done only if the loop's own body worked on it.
+
+    A thread or task that has ended since counts as the body, which must have waited for it.
+    """
 
     def __init__(self) -> None:
-        self.users: set[object] = set()
-        """The threads, or the tasks of asyncio, that have used it."""
-        self.inside: object = None
+        self.users: set[User] = set()
+        """Those that have used it."""
+        self.inside: User | None = None
         """The one whose `with` it is in now."""
 
-    def enter(self, user: object) -> None:
+    def enter(self, user: User) -> None:
         """It is the body of this user."""
         self.users.add(user)
         self.inside = user
 
-    def require(self, name: str, user: object) -> None:
+    def runs(self) -> bool:
+        """Whether one of those that have used it still runs."""
+        return any(_runs(user) for user in list(self.users))
+
+    def require(self, name: str, user: User | None) -> None:
         """Refuse to call the task done if the body of this user did not work on it."""
+        failure: BaseException | None = None
         if self.inside is not None:
             what = "is still being worked on"
-        elif user not in self.users:
+        elif not self.users:
             what = "was not used by the body of the loop"
+        elif user in self.users:
+            return
+        elif self.runs():
+            what = "was used only by another thread or task, which still runs"
+        elif (failure := next(filter(None, map(_failure, self.users)), None)) is not None:
+            what = "was used only by another task, which failed"
         else:
             return
         raise BadName(
-            f"{name} {what}, so it is not done: put the work into `with claim:`; for several tasks "
-            "at a time use `board.work(handler, concurrency=4)`"
-        )
+            f"{name} {what}, so it is not done: put the work, and what waits for it, into "
+            "`with claim:`; for several tasks at a time use `board.work(handler, concurrency=4)`"
+        ) from failure
+
+
+def _runs(user: User) -> bool:
+    """Whether a thread, or a task of asyncio, has not ended yet."""
+    return user.is_alive() if isinstance(user, threading.Thread) else not user.done()
+
+
+def _failure(user: User) -> BaseException | None:
+    """Why a task of asyncio failed that has ended; no one can know that of a thread."""
+    if isinstance(user, threading.Thread):
+        return None
+    try:
+        return user.exception()
+    except BaseException as cancelled:  # raised by `exception` itself
+        return cancelled
 
 
 def begin(kept: KeptClaim) -> None:
@@ -694,14 +736,25 @@ def drop(kept: KeptClaim, reason: str, *, fails: bool = False) -> None:
         kept._beats.finish()
 
 
-def require_use(kept: KeptClaim, user: object) -> None:
+def require_use(kept: KeptClaim, user: User | None) -> None:
     """Refuse to call the task of a loop done if the body of this user did not work on it."""
     kept._use.require(kept._claim.name, user)
 
 
+def description(kept: KeptClaim) -> str:
+    """What a claim is now; no use of it by a body."""
+    state = kept._outcome or ("lost" if kept._lost.is_set() else "kept")
+    return f"<{state} claim {kept._claim.name}>"
+
+
+def has_ended(kept: KeptClaim) -> bool:
+    """Whether it is known how the claim ended; no use of it by a body."""
+    return bool(kept._outcome)
+
+
 def is_open(kept: KeptClaim) -> bool:
     """Whether no one has ended the claim, or tried to, and it is not lost."""
-    return not (kept.outcome or kept._beats.over or kept._is_elsewhere())
+    return not (has_ended(kept) or kept._beats.over or kept._is_elsewhere())
 
 
 def is_free(kept: KeptClaim) -> bool:

@@ -18,7 +18,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 from dibs.intake import LONGEST, Intake, IntakeStep
-from dibs.keeping import KeptClaim, begin, drop, end, is_free, require_use, unmasked
+from dibs.keeping import (
+    KeptClaim,
+    begin,
+    description,
+    drop,
+    end,
+    has_ended,
+    is_free,
+    require_use,
+    unmasked,
+)
 from dibs.model.breaker import Breaker
 from dibs.model.errors import BadName, DibsError, NothingToClaim, short
 from dibs.model.settings import check_wait
@@ -201,7 +211,8 @@ class Working:
         """Locked from before the wait until the claim has ended."""
 
     def __repr__(self) -> str:
-        return f"<working {self._what}: {self._kept or 'not entered'}>"
+        now = description(self._kept) if self._kept is not None else "not entered"
+        return f"<working {self._what}: {now}>"
 
     def __enter__(self) -> KeptClaim:
         if not self._free.acquire(blocking=False):
@@ -389,7 +400,7 @@ class WorkLoop:
         self._pid = os.getpid()
         self._stop = stop if stop is not None else threading.Event()
         self._kept: KeptClaim | None = None
-        self._thread = 0
+        self._thread: threading.Thread | None = None
         """The thread that works on the claim."""
         self._free = threading.Lock()
         """Locked while a thread goes on to the next task."""
@@ -397,7 +408,8 @@ class WorkLoop:
         self._over = False
 
     def __repr__(self) -> str:
-        return f"<work loop: {self._kept or ('over' if self._over else 'between tasks')}>"
+        now = "over" if self._over else "between tasks"
+        return f"<work loop: {description(self._kept) if self._kept is not None else now}>"
 
     def __iter__(self) -> Self:
         return self
@@ -408,11 +420,18 @@ class WorkLoop:
         if not self._free.acquire(blocking=False):
             raise shared("thread", "waits for its next task")
         try:
-            if self._thread != threading.get_ident() and self._kept and not self._kept.outcome:
-                raise shared("thread", f"works on {self._kept.name}")
+            kept, worker = self._kept, self._worker()
+            if kept is not None and worker is not None and worker.is_alive():
+                raise shared("thread", f"works on {kept._claim.name}")
             return self._go_on()
         finally:
             self._free.release()
+
+    def _worker(self) -> threading.Thread | None:
+        """The other thread that has an open claim of this loop."""
+        if self._kept is None or has_ended(self._kept):
+            return None
+        return self._thread if self._thread is not threading.current_thread() else None
 
     def _go_on(self) -> KeptClaim:
         """End the claim of the last body, and claim the next task."""
@@ -424,7 +443,7 @@ class WorkLoop:
                     raise StopIteration
                 self._stop.wait(step.sleep)
             claim = step.claim
-            self._thread = threading.get_ident()
+            self._thread = threading.current_thread()
             self._kept = kept = hold(self._board, claim, self)
             begin(kept)
             return kept
@@ -462,7 +481,9 @@ class WorkLoop:
         kept = self._kept
         if kept is None:
             return
-        if not kept.outcome:
+        if not has_ended(kept):
+            if self._worker() is not None:  # no one knows why that one ended
+                raise shared("thread", f"has ended and left {kept._claim.name}")
             require_use(kept, self._thread)
             leave(kept, None, fails=False)
         self._kept = None

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 import dibs
 from tests.contract.place import Places
 from tests.contract.test_working import beating, now, way
-from tests.contract.ways import Sync, Way
+from tests.contract.ways import Sync, Turned, Way
 from tests.patience import PATIENCE
 
 __all__ = ["way"]
@@ -103,6 +104,75 @@ def test_a_loop_does_not_commit_a_claim_that_is_still_in_another_body(way: Way) 
         go_on.set()
     assert now(way).state == "available"
     assert "done" not in [event.verb for event in way.plain.log.of("a")]
+
+
+@pytest.mark.parametrize(
+    "use",
+    [repr, str, lambda claim: claim.outcome, lambda claim: claim.ttl],
+    ids=["repr", "str", "outcome", "ttl"],
+)
+def test_whatever_a_body_asks_of_its_claim_is_a_use_of_it(
+    way: Way, use: Callable[[Any], object]
+) -> None:
+    for claim in way.loop():
+        use(claim._claim if isinstance(claim, Turned) else claim)
+    assert states(way) == {"done": 2}
+
+
+def test_work_in_a_thread_that_has_ended_is_that_of_the_body(places: Places) -> None:
+    way = Sync(places().board.location.where)
+    for ident in "abc":
+        way.plain.add(ident)
+    for turn, claim in enumerate(way.plain.work()):
+        if turn == 0:
+            claim.on_lost(lambda: None)
+        else:
+            thread = threading.Thread(target=claim.payload)
+            thread.start()
+            thread.join(PATIENCE)
+    assert states(way) == {"done": 3}
+
+
+def test_work_in_a_thread_of_an_executor_needs_a_block(places: Places) -> None:
+    way = Sync(places().board.location.where)
+    way.plain.add("a")
+    with ThreadPoolExecutor() as executor:
+        with pytest.raises(dibs.BadName, match=r"still runs.* what waits for it, into `with cl"):
+            for claim in way.plain.work():
+                executor.submit(claim.payload).result(PATIENCE)
+        assert way.plain.find("a")[0].attempts == 1
+        way.plain.add("b")
+        for claim in way.plain.work():
+            with claim:
+                executor.submit(claim.payload).result(PATIENCE)
+    assert way.plain.find("b")[0].state == "done"
+
+
+def test_a_loop_whose_thread_has_ended_does_not_commit_its_task(places: Places) -> None:
+    """Also if the next thread has the number of the one that has ended."""
+    way = Sync(places().board.location.where)
+    way.plain.add("a")
+    loop = way.plain.work()
+    said: list[str] = []
+
+    def run() -> None:
+        with suppress(ValueError):
+            for claim in loop:
+                claim.payload()
+                raise ValueError("boom")
+
+    def other() -> None:
+        try:
+            next(loop)
+        except dibs.BadName as error:
+            said.append(str(error))
+
+    for target in (run, other):
+        thread = threading.Thread(target=target)
+        thread.start()
+        thread.join(PATIENCE)
+    assert "another thread has ended and left a." in said[0]
+    assert (now(way).attempts, beating()) == (1, [])
 
 
 def test_a_loop_in_two_threads_ends_no_claim_of_the_other(places: Places) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import suppress
 from functools import partial, wraps
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -376,6 +377,78 @@ def test_two_tasks_that_share_a_loop_are_refused(where: Path) -> None:
         assert states(plain) == {"done": 1, "available": 1}
 
     run(work)
+
+
+async def in_group(work: Coroutine[Any, Any, None]) -> None:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(work)
+
+
+@pytest.mark.parametrize(
+    "awaited",
+    [
+        lambda work: asyncio.wait_for(asyncio.create_task(work), PATIENCE),
+        lambda work: asyncio.gather(work, asyncio.sleep(0)),
+        asyncio.shield,
+        in_group,
+    ],
+    ids=["wait_for", "gather", "shield", "TaskGroup"],
+)
+def test_a_body_may_wait_for_a_task_that_works_on_its_claim(
+    where: Path, awaited: Callable[[Coroutine[Any, Any, None]], Awaitable[Any]]
+) -> None:
+    """`wait_for` of Python 3.11 makes a task too."""
+    plain = dibs.open(where)
+    for ident in "abc":
+        plain.add(ident)
+
+    async def handle(claim: dibs.aio.AsyncClaim, *, fails: bool) -> None:
+        await claim.payload()
+        if fails:
+            raise ValueError("boom")
+
+    async def work() -> None:
+        board = await dibs.aio.open(where)
+        with pytest.raises(dibs.BadName, match="another task, which failed") as refused:
+            async for claim in board.work():
+                fails = states(plain).get("done") == 2
+                with suppress(ValueError, ExceptionGroup):
+                    await awaited(handle(claim, fails=fails))
+        assert isinstance(refused.value.__cause__, ValueError)
+
+    run(work)
+    assert states(plain)["done"] == 2
+    assert plain.find("c")[0].attempts == 1
+
+
+def test_each_go_of_a_loop_may_be_a_task_but_of_one_worker_only(where: Path) -> None:
+    """`wait_for` of Python 3.11 makes one; it does not say for whom."""
+    plain = dibs.open(where)
+    for ident in "abc":
+        plain.add(ident)
+
+    async def consume(loop: dibs.aio.AsyncLoop, begun: asyncio.Event, go_on: asyncio.Event) -> None:
+        with suppress(StopAsyncIteration):
+            while True:
+                claim = await asyncio.create_task(loop.__anext__())
+                await claim.payload()
+                begun.set()
+                await go_on.wait()
+
+    async def work() -> None:
+        board = await dibs.aio.open(where)
+        loop = board.work()
+        begun, go_on = asyncio.Event(), asyncio.Event()
+        first = asyncio.create_task(consume(loop, begun, go_on))
+        await begun.wait()
+        with pytest.raises(dibs.BadName, match=r"another task works on a\."):
+            await asyncio.create_task(consume(loop, begun, go_on))
+        assert plain.find("a")[0].state == "claimed"
+        go_on.set()
+        await first
+
+    run(work)
+    assert states(plain) == {"done": 3}
 
 
 def test_a_claim_that_a_loop_hands_to_a_task_is_not_committed(where: Path) -> None:
