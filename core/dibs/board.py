@@ -463,6 +463,14 @@ class Board(Protocol):
         'web-7'
         """
 
+    def close(self) -> None:
+        """Close its connections, if it has any; the next call opens another.
+
+        It is needed only where a board must not wait for the garbage collector.
+
+        >>> board.close()
+        """
+
     # Waiting
 
     def wait_for(

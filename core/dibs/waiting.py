@@ -93,8 +93,11 @@ def _wait_for(
         if found is not None:
             return found
         if clock.boottime() >= end:
-            if held is not None:
-                raise held
+            try:
+                if held is not None:
+                    raise held
+            finally:  # an error that refers to itself would keep the board until it is collected
+                held = None
             return None
         retry.missed()
         while not retry.due() and (left := end - clock.boottime()) > 0:

@@ -210,6 +210,7 @@ OTHERS = {
     "require_mounted": "asks nothing",
     "pause": "sleeps",
     "for_host": "asks nothing: the same session",
+    "close": "asks nothing",
     "watch": "has its own tests",
     **dict.fromkeys(("together", "owner_name"), "ask nothing of a database"),
     "begin": "of a retry, which repeats other verbs",

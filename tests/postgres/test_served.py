@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+import gc
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import psycopg
+import pytest
 
+import dibs
+from dibs.board import locate
+from dibs.model.hooks import Hook
+from dibs.postgres import waiting
+from dibs.serve import hook_sender, storage
+from dibs.serve.deliveries import HookPlace
+from dibs.serve.hook_sender import HookSenders, HookTarget
+from dibs.serve.problems import Refusal
+from dibs.serve.route_table import Made
+from dibs.serve.service import Service, Wording
+from dibs.serve.tokens import Principal, Role
 from tests.patience import PATIENCE
 from tests.postgres.boards import Site
 from tests.postgres.cluster import Server
@@ -34,10 +52,24 @@ def forgotten(where: str, ident: str) -> Iterator[None]:
         yield
 
 
+def backends(site: Site) -> set[int]:
+    """The processes that the server of the database has for dibs."""
+    query = "SELECT pid FROM pg_stat_activity WHERE application_name = 'dibs' AND datname = %s"
+    return {pid for (pid,) in site.sql(query, site.database)}
+
+
 def connections(site: Site) -> int:
     """How many connections dibs has to the database."""
-    query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'dibs' AND datname = %s"
-    return int(site.sql(query, site.database)[0][0])
+    return len(backends(site))
+
+
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    """No garbage is collected meanwhile: in a server that is idle, that takes hours."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
 
 
 def others_are_served(client: HttpClient, ident: str) -> None:
@@ -126,3 +158,120 @@ def test_a_network_that_drops_all_packets_is_answered_in_time_and_survived(
             until(lambda: client.ask("POST", f"/v1/claims/{claim}/done", {}).status == 200)
             assert stream.next("done").data["id"] == "a"
         assert client.post("/locks/l1/renew", {"lease_id": lease})["lease_id"] == lease
+
+
+REFUSED: dict[str, Callable[[dibs.Board], object]] = {
+    "a lock that is held": lambda board: board.acquire("l", owner="me"),
+    "all slots are held": lambda board: board.acquire("gpu", slots=2, owner="me"),
+    "a lock that is held for long": lambda board: board.acquire("l", owner="me", wait=0.3),
+    "a task that is claimed": lambda board: board.claim("t", owner="me"),
+    "a wait for that": lambda board: board.wait_for(partial(board.claim, "t", owner="me"), 0.3),
+    "a task that is there": lambda board: board.add("t"),
+    "no such task": lambda board: board.claim("nope"),
+    "no such claim": lambda board: board.attach("t.00.x-0123456789").beat(),
+}
+
+
+@pytest.mark.usefixtures("no_collector")
+def test_a_board_that_no_one_has_any_more_leaves_no_connection_also_if_it_refused(
+    site: Site,
+) -> None:
+    holder = site.board
+    holder.acquire("l", owner="other")
+    for _ in range(2):
+        holder.acquire("gpu", slots=2, owner="other")
+    holder.add("t")
+    holder.claim("t", owner="other")
+    before, left = backends(site), []
+    for what, ask in REFUSED.items():
+        board = site.board
+        with pytest.raises(dibs.DibsError):
+            ask(board)
+        del board
+        end = time.monotonic() + 3
+        while (now := backends(site)) != before and time.monotonic() < end:
+            time.sleep(0.02)
+        if now != before:
+            left.append(what)
+            before = now
+    assert not left
+
+
+@pytest.mark.usefixtures("no_collector")
+def test_a_server_that_waits_to_send_keeps_its_one_connection(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What that one has seen of the clock shows when the lease of a sender that hangs is over."""
+    board = site.board
+    board.acquire("hook~ci", owner="serve-other", metadata="hook=ci folder=x", process=os.getpid())
+    tries = threading.Semaphore(0)
+    monkeypatch.setattr(hook_sender, "_AGAIN", 0.01)
+    monkeypatch.setattr(hook_sender._Sender, "_held", lambda *_: tries.release())
+    target = HookTarget(Hook("ci", "http://127.0.0.1:9/", ("add",)), b"0" * 16)
+    senders = HookSenders(site.where, HookPlace(str(tmp_path)), [target], (), print)
+    without = backends(site)
+    senders.begin()
+    try:
+        assert tries.acquire(timeout=PATIENCE)
+        first = backends(site)
+        assert len(first - without) == 1
+        for _ in range(20):
+            assert tries.acquire(timeout=PATIENCE)
+        assert backends(site) == first
+    finally:
+        senders.stop()
+        senders.end(PATIENCE)
+    until(lambda: backends(site) == without)
+
+
+@pytest.mark.usefixtures("no_collector")
+def test_threads_that_end_after_a_storm_leave_no_connections(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wording = Wording(lambda error: {}, lambda entry: {}, lambda board: "")
+    who = Principal("olga", Role.OPERATOR, "", "")
+    monkeypatch.setattr(waiting, "AFTER", 0)
+    names = [f"l{number}" for number in range(4)]
+
+    async def main() -> tuple[int, int, int]:
+        service = Service(
+            locate(site.where), str(tmp_path / "tokens"), wording, HookPlace(str(tmp_path))
+        )
+        await service.begin()
+        run, desk = service.verbs.run, service.desk
+
+        async def lease_of(name: str) -> str:
+            found = await run(partial(desk.acquire, who, "w", name, ttl=3600))
+            assert isinstance(found, Made)
+            return str(found.answer["lease_id"])
+
+        async def renew(name: str, lease: str) -> object:
+            return await run(partial(desk.renew, who, "w", name, lease, None), lambda: name)
+
+        async def waits(state: str) -> None:
+            await run(partial(service.waits, "olga", "key", "web-3", None, state))
+
+        leases = [await lease_of(name) for name in names]
+        await waits("idle")
+        until(lambda: connections(site) >= 3)
+        calm = connections(site)
+        with psycopg.connect(site.where) as other:
+            other.execute("SELECT 1 FROM dibs.claim FOR UPDATE")
+            asked = map(renew, names, leases)
+            found = await asyncio.gather(*asked, return_exceptions=True)
+            assert all(isinstance(each, (dibs.DibsError, Refusal)) for each in found)
+            storm = connections(site)
+        monkeypatch.setattr(storage, "_UNUSED", 0.0)
+        await asyncio.to_thread(until, lambda: connections(site) <= calm)
+        for each in zip(names, leases, strict=True):
+            await renew(*each)
+        await waits("paused")
+        after = connections(site)
+        shown = await run(lambda: service.board.waiters())
+        assert [(one.owner, one.state) for one in shown] == [("web-3", "paused")]
+        assert service.end(PATIENCE)
+        return calm, storm, after
+
+    calm, storm, after = asyncio.run(main())
+    assert storm > calm, "no thread was left alone"
+    assert after == calm

@@ -282,6 +282,9 @@ class FilesBoard(Blocks):
         found._store.patience = int(step * SECOND) or self._store.patience
         return found
 
+    def close(self) -> None:
+        """A directory has no connection."""
+
     @property
     def location(self) -> Location:
         return _location(self.path)

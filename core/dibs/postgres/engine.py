@@ -188,6 +188,9 @@ class PostgresBoard(Blocks):
     def for_host(self, host: str = "", *, step: float = 0.0) -> PostgresBoard:
         return PostgresBoard(self._session.for_host(host, int(step * SECOND)))
 
+    def close(self) -> None:
+        self._session.close()
+
     @property
     def location(self) -> Location:
         return location_of(self._session.where)

@@ -45,16 +45,20 @@ def acquire(session: Session, name: str, slots: int, terms: Terms, lease: str) -
     unusable: list[DibsError] = []
     start = int(session.nonce(), 16) % slots
     numbers = [1 + (start + n) % slots for n in range(slots)]
-    for number in sorted(numbers, key=lambda number: number in leases):
-        try:
-            return _get(session, slot_id(name, number), terms)
-        except Held as error:
-            held.append(error)
-        except (BadName, Exists, Unclaimable) as error:
-            unusable.append(error)
-    if not held:
-        raise unusable[0]
-    raise refusals.all_held(name, slots, min(held, key=lambda error: error.retry))
+    try:
+        for number in sorted(numbers, key=lambda number: number in leases):
+            try:
+                return _get(session, slot_id(name, number), terms)
+            except Held as error:
+                held.append(error)
+            except (BadName, Exists, Unclaimable) as error:
+                unusable.append(error)
+        if not held:
+            raise unusable[0]
+        raise refusals.all_held(name, slots, min(held, key=lambda error: error.retry))
+    finally:  # an error that refers to itself would keep the connection until it is collected
+        held.clear()
+        unusable.clear()
 
 
 def resume(session: Session, ident: str, terms: Terms, exact: str = "") -> PostgresClaim:

@@ -157,6 +157,9 @@ class RemoteBoard(Blocks):
         here = old.host._replace(name=host or old.host.name)
         return RemoteBoard(RemoteSession(old.label, here, read_only=old.read_only))
 
+    def close(self) -> None:
+        self._session.close()
+
     @property
     def location(self) -> Location:
         return location_of(self._session.label)

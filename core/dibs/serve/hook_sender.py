@@ -17,7 +17,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from dibs.serve.hook_request import Network
 
 TTL = 60.0
-"""The lease of a sender: another one goes on so long after one that hangs."""
+"""The lease of a sender: another one goes on about so long after one that hangs."""
 _RENEW = 30.0
 """With so much left the lease is renewed; a try ends within it."""
 _LOOK = 0.5
@@ -142,17 +142,28 @@ class _Sender(threading.Thread):
         self._check_address()
         while not self._stopped.is_set():
             try:
-                self._send()
-            except Held as error:
-                self._held(error)
-            except Paused as error:
-                self._trouble(f"no lock can be acquired: {error}")
+                with closing(open(self._where)) as self._board:
+                    self._try_to_send()
             except Refusal as error:  # a cursor that cannot be read
                 self._say(f"the cursor is invalid: {error}")
             except DibsError as error:
                 self._say(str(error))
             except OSError as error:
                 self._say(error.strerror or str(error))
+            self._stopped.wait(_AGAIN)
+
+    def _try_to_send(self) -> None:
+        """Become the sender as soon as no other has the lock, with the board that is open.
+
+        What it has seen of the clock shows when the lease of one that hangs is over.
+        """
+        while not self._stopped.is_set():
+            try:
+                self._send()
+            except Held as error:
+                self._held(error)
+            except Paused as error:
+                self._trouble(f"no lock can be acquired: {error}")
             self._stopped.wait(_AGAIN)
 
     def _say(self, text: str) -> None:
@@ -213,7 +224,7 @@ class _Sender(threading.Thread):
 
     def _send(self) -> None:
         """Hold the lock, and send until stopped or until the lock is lost."""
-        self._board = board = open(self._where)
+        board = self._board
         board.require_mounted()
         durable = board.settings.durability != OFF
         self._kept = Deliveries(self._place, self._hook.name, durable=durable)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -54,6 +54,13 @@ class ThreadBoard:
         self._hosts: dict[str, Board] = {}
         """The board for each of the hosts that asked last."""
         self._keepers: dict[tuple[str, int], OutputKeeper] = {}
+        self.closed = False
+
+    def close(self) -> None:
+        """Close the board, because its thread ends."""
+        self.closed = True
+        for board in (self.board, *self._hosts.values()):
+            board.close()
 
     def for_host(self, host: str | None) -> Board:
         """The board as it is for workers on another host.
@@ -91,8 +98,9 @@ class Service:
         self.hooks = hooks
         self.started = time.time()
         where = location.where
-        self.verbs = StorageThreads("verbs", partial(ThreadBoard, where, STEP), _together)
-        self.reading = StorageThreads("reads", partial(ThreadBoard, where, 0), _together)
+        opened = partial(ThreadBoard, where)
+        self.verbs = StorageThreads("verbs", partial(opened, STEP), _together, self._close)
+        self.reading = StorageThreads("reads", partial(opened, 0), _together, ThreadBoard.close)
         self.tokens = Tokens(tokens)
         self.read_tokens = Tokens(tokens)
         """The same for the other thread: each sees a change by itself."""
@@ -109,7 +117,8 @@ class Service:
         self.reported = 0
         """How many events of locks the threads have reported."""
         self._watch: Watch | None = None
-        self._presences: dict[tuple[str, str], Presence] = {}
+        self._presences: dict[tuple[str, str], tuple[Presence, ThreadBoard]] = {}
+        """The workers that are shown to wait, each with the board over which that is done."""
 
     @property
     def board(self) -> Board:
@@ -145,16 +154,26 @@ class Service:
 
     def waits(self, name: str, key: str, owner: str, host: str | None, state: str | None) -> None:
         """Show that a client's worker waits, or that it does not any more."""
-        presence = self._presences.pop((name, key), None)
+        presence, own = self._presences.pop((name, key), (None, self.verbs.own))
+        if own.closed:
+            presence, own = None, self.verbs.own
         if state is None:
             if presence is not None:
                 presence.end()
             return
-        presence = presence or self.board_for(host).presence(owner)
+        presence = presence or own.for_host(host).presence(owner)
         presence.keep(state)
-        self._presences[name, key] = presence  # whoever is silent is forgotten by the board as well
+        # Whoever is silent is forgotten by the board as well.
+        self._presences[name, key] = presence, own
         while len(self._presences) > _PRESENCES:
             del self._presences[next(iter(self._presences))]
+
+    def _close(self, own: ThreadBoard) -> None:
+        """A thread of verbs ends; the next one shows the workers that were shown over its board."""
+        for key, (presence, shown_over) in tuple(self._presences.items()):
+            if shown_over is own and self._presences.pop(key, None) is not None:
+                presence.end()
+        own.close()
 
     def _lock_event(self, event: dict[str, Any]) -> None:
         self.reported += 1
@@ -169,9 +188,9 @@ class Service:
 
     def try_storage(self) -> None:
         """Raise if the board does not answer, or is no board now."""
-        found = open(self.location.where)
-        found.require_mounted()
-        found.pauses()
+        with closing(open(self.location.where)) as found:
+            found.require_mounted()
+            found.pauses()
 
     def status(self, who: Principal) -> dict[str, object]:
         """The server, the board and who asks."""
@@ -203,4 +222,5 @@ class Service:
         """Stop following and working; False if the storage does not answer in time."""
         if self._watch is not None:
             self._watch.stop(0)
+        self._presences.clear()  # they are forgotten; to remove each would take its time
         return self.verbs.stop(seconds) and self.reading.stop(seconds)

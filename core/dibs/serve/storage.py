@@ -82,9 +82,12 @@ class StorageWorker(threading.Thread, Generic[Own]):
         self._threads = threads
 
     def run(self) -> None:
-        """Work whenever it is woken."""
+        """Work whenever it is woken; at the end give up what it has of its own."""
         while self.wakes.get():
             self._threads.work(self)
+        own, self.own = self.own, None
+        if own is not None:
+            self._threads.closed(own)
 
 
 class StorageThreads(Generic[Own]):
@@ -95,8 +98,9 @@ class StorageThreads(Generic[Own]):
         name: str,
         opened: Callable[[], Own],
         together: Callable[[Own], AbstractContextManager[object]],
+        closed: Callable[[Own], object] = lambda own: None,
     ) -> None:
-        """`opened` makes what each thread has of its own, in that thread.
+        """`opened` makes what each thread has of its own, in that thread; `closed` ends it there.
 
         `together` gives the block in which each batch of calls runs; it ends before their results
         are sent.
@@ -105,6 +109,7 @@ class StorageThreads(Generic[Own]):
         self._name = name
         self._opened = opened
         self._together = together
+        self.closed = closed
         self.seconds = float("inf")
         """After so many seconds a call is answered, whether it has ended or not."""
         self._here = threading.local()
@@ -246,8 +251,9 @@ class StorageThreads(Generic[Own]):
 
     def _end_batch(self, left: StorageWorker[Own]) -> None:
         """Send the results of a thread that hangs, but for the call in which it does."""
-        if left.own is not None:
-            with self._together(left.own):
+        own = left.own
+        if own is not None:
+            with self._together(own):
                 pass
         self._deliver(left)
 
