@@ -35,6 +35,7 @@ from tests.postgres.outage import Plan as Crashes
 from tests.postgres.outage import outage
 from tests.postgres.pooler import pooler
 from tests.postgres.proxy import Loss, Proxy
+from tests.postgres.restores import restored_over_the_board, started_as_a_primary
 from tests.postgres.slow import late
 from tests.postgres.standby import standby
 from tests.postgres.storm import Plan, settings, storm
@@ -195,6 +196,17 @@ def taken(board: dibs.Board) -> tuple[int, int]:
 def twinning(mutant: Mutant, _: Server, __: Path) -> Sequence[str]:
     """Two standbys of one primary are promoted, one after the other."""
     return failed(twins, mutant.plant)
+
+
+def restoring(mutant: Mutant, there: Server, _: Path) -> Sequence[str]:
+    """A dump is restored over the board."""
+    return failed(restored_over_the_board, mutant.plant(new_site(there)))
+
+
+def copying(mutant: Mutant, _: Server, __: Path) -> Sequence[str]:
+    """A base backup is started as a primary."""
+    with server(durable=True) as there:
+        return failed(started_as_a_primary, mutant.plant(new_site(there)))
 
 
 def failed(test: Callable[..., None], *given: object) -> Sequence[str]:
@@ -388,6 +400,21 @@ MUTANTS = (
         "After a failover that lost its tail a fence is given again.",
         failing_over,
         sql=(("  RETURN dibs.turn();", "  RETURN h.line;"),),
+    ),
+    Mutant(
+        "a restore over the board is not seen",
+        "A dump that is restored over the board gives fences again.",
+        restoring,
+        sql=(
+            (" || ' '\n    || 'dibs.history'::regclass::oid::text", ""),
+            ("d.oid, 'dibs.history'::regclass::oid,", "d.oid,"),
+        ),
+    ),
+    Mutant(
+        "a base backup is not seen",
+        "One that is started as a primary gives fences again.",
+        copying,
+        sql=(("'backup_label.old'", "'no_such_file'"),),
     ),
     Mutant(
         "a history is a counter",

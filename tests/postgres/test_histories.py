@@ -7,10 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 import dibs
+from dibs.board import upgrade
 from dibs.model.events import Cursor
 from tests.postgres.boards import Site, new_site
 from tests.postgres.cluster import Server, server, why_not
 from tests.postgres.mutants import twins
+from tests.postgres.restores import dumped, read, restored_over_the_board, started_as_a_primary
 
 BURN = """
 DO $$ BEGIN
@@ -33,18 +35,9 @@ def test_two_standbys_of_one_primary_give_no_fence_twice_and_hide_no_event() -> 
     twins()
 
 
-def read(log: dibs.Log, cursor: Cursor) -> tuple[list[str], Cursor]:
-    """The ids of what happened since, which nothing repeats."""
-    events, after = log.since(cursor)
-    assert log.since(after)[0] == []
-    return [event.id for event in events], after
-
-
 def copied(site: Site, there: Server, database: str) -> dibs.Board:
     """The board restored from a dump of it."""
-    dump = site.server.folder / f"{site.database}.dump"
-    site.server.run("pg_dump", "-Fc", f"--file={dump}", f"--dbname={site.where}")
-    dump.chmod(0o644)
+    dump = dumped(site)
     where = there.create(database)
     there.run("pg_restore", f"--dbname={where}", dump)
     return dibs.open(where)
@@ -96,6 +89,29 @@ def test_a_server_that_starts_again_goes_on_with_its_history(durable_server: Ser
     assert claim.fence == 1
     assert read(board.log, cursor)[0] == ["a"]
     assert site.floors() == []
+
+
+def test_a_dump_restored_over_the_board_gives_no_fence_again(site: Site) -> None:
+    restored_over_the_board(site)
+
+
+def test_what_keeps_the_tables_keeps_the_history(site: Site) -> None:
+    board = site.board
+    board.add("a")
+    site.sql("VACUUM FULL dibs.history")
+    site.sql("VACUUM FREEZE dibs.history")
+    site.sql("CLUSTER dibs.history USING history_pkey")
+    upgrade(site.where)
+    claim = site.board.claim("a")
+    assert claim is not None
+    assert claim.fence == 1
+    assert site.floors() == []
+
+
+def test_a_base_backup_that_is_started_as_a_primary_gives_no_fence_again(
+    durable_server: Server,
+) -> None:
+    started_as_a_primary(new_site(durable_server))
 
 
 def test_a_cursor_of_another_board_says_that_events_were_missed(site: Site) -> None:

@@ -114,31 +114,41 @@ BEGIN
 END
 $$;
 
--- What changes when another server, or another history of it, has the board; also with each start of
--- a server. It is asked for each change, so it is fast.
+-- What changes when another server, or another history of it, has the board, or a restore makes the
+-- tables again; also with each start of a server. It is asked for each change, so it is fast.
 CREATE OR REPLACE FUNCTION dibs.server() RETURNS text LANGUAGE sql VOLATILE AS $$
   SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8) || ' '
     || extract(epoch FROM pg_postmaster_start_time())::text || ' '
-    || regexp_replace(pg_relation_filepath('dibs.meta'), '/[^/]*$', '')
+    || regexp_replace(pg_relation_filepath('dibs.meta'), '/[^/]*$', '') || ' '
+    || 'dibs.history'::regclass::oid::text
 $$;
 
--- What tells the history that this server writes from others: its cluster, database and timeline.
+-- What tells the history that this server writes from others: its cluster, database and table, which
+-- nothing but a restore makes again; then its timeline, and the base backup that it was started from,
+-- because one that is started without a recovery keeps the timeline.
 CREATE OR REPLACE FUNCTION dibs.lineage() RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   v_cluster text := '';
+  v_backup text;
 BEGIN
   BEGIN
     SELECT system_identifier::text INTO v_cluster FROM pg_control_system();
   EXCEPTION WHEN insufficient_privilege THEN
-    NULL; -- the database and the timeline must do
+    NULL; -- the rest must do
   END;
-  RETURN (SELECT concat_ws(' ', v_cluster, d.oid, left(pg_walfile_name(pg_current_wal_lsn()), 8))
+  BEGIN
+    v_backup := md5(pg_read_binary_file('backup_label.old', 0, 8192, true));
+  EXCEPTION WHEN insufficient_privilege THEN
+    NULL; -- only a superuser may read it
+  END;
+  RETURN (SELECT concat_ws(' ', v_cluster, d.oid, 'dibs.history'::regclass::oid,
+      left(pg_walfile_name(pg_current_wal_lsn()), 8), coalesce(v_backup, '-'))
     FROM pg_database d WHERE d.datname = current_database());
 END
 $$;
 
--- Whether the newest events are those of another cluster or database, as after a restore from a dump:
--- the numbers of their transactions say nothing here.
+-- Whether the newest events are those of other tables, as after a restore from a dump: the numbers of
+-- their transactions say nothing here.
 CREATE OR REPLACE FUNCTION dibs.is_foreign() RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
   h dibs.history;
@@ -147,8 +157,8 @@ BEGIN
     RETURN false;
   END IF;
   SELECT * INTO h FROM dibs.history x ORDER BY x.line DESC LIMIT 1;
-  RETURN (h.server = dibs.server() OR regexp_replace(h.name, ' [^ ]*$', '')
-    = regexp_replace(dibs.lineage(), ' [^ ]*$', '')) IS NOT TRUE;
+  RETURN (h.server = dibs.server() OR regexp_replace(h.name, ' [^ ]* [^ ]*$', '')
+    = regexp_replace(dibs.lineage(), ' [^ ]* [^ ]*$', '')) IS NOT TRUE;
 END
 $$;
 
@@ -156,7 +166,7 @@ $$;
 -- other servers that went on from the same past. No counter knows of those, so the time is the fence;
 -- where the clock is behind, chance keeps two servers apart. A claim counts its lease from now on,
 -- because this server's clock is not the one of its beats. Call it by hand where a server goes back
--- unseen, as one whose disk is put back from a snapshot.
+-- unseen: a snapshot of its disk, or rows restored into these tables, bring back all that is noted.
 CREATE OR REPLACE FUNCTION dibs.turn() RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
   v_moment bigint := dibs.clock();
