@@ -43,6 +43,9 @@ from tests.postgres.test_failover import (
     test_no_fence_is_given_twice_after_a_tail_was_lost as test_no_fence_is_given_twice,
 )
 from tests.postgres.test_retries import (
+    test_a_claim_that_two_servers_made_for_one_request_is_undone_by_neither as test_a_claim_that_two_servers_made,  # noqa: E501
+)
+from tests.postgres.test_retries import (
     test_a_claim_without_an_answer_is_given_back_unless_another_answer_gave_it as test_a_claim_without_an_answer,  # noqa: E501
 )
 from tests.postgres.test_retries import (
@@ -223,6 +226,8 @@ def confirming(mutant: Mutant, there: Server, folder: Path) -> Sequence[str]:
     with Proxy(there.socket) as proxy:
         place = mutant.plant(new_site(there))
         lost = failed(test_a_claim_without_an_answer, place, proxy)
+        place = mutant.plant(new_site(there))
+        lost = [*lost, *failed(test_a_claim_that_two_servers_made, place, proxy)]
     return [*lost, *failed(test_a_confirmation_survives, mutant.plant(new_site(there)))]
 
 
@@ -472,6 +477,13 @@ MUTANTS = (
                 "reason)",
             ),
         ),
+    ),
+    Mutant(
+        "a repeated claim of another server is not confirmed",
+        "The server that finds it releases it under its holder, when its own client has gone.",
+        confirming,
+        sql=(("      UPDATE dibs.claim c SET beat = greatest(dibs.clock(), c.beat + 1)\n"
+              "        WHERE c.eid = v_eid AND c.name = taken;\n", ""),),
     ),
     Mutant(
         "a confirmation is as short-lived as a beat",

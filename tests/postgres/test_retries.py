@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,8 @@ from tests.serve.http_client import HttpClient, until
 from tests.serve.retrying import FETCHED, KINDS, Retrying
 from tests.serve.server_process import ServerProcess
 
-TAKE = b"dibs.take("
+TAKE = b"dibs.take"
+NONCE = "00000000AF"
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def test_what_another_server_gave_away_stays_when_the_slow_one_goes_on(
         mine = Retrying(slow, kind)
         key = {"X-Request-Key": "k"} if kind == "task" else {}
         if kind == "lock":
-            mine.body["nonce"] = "00000000AF"
+            mine.body["nonce"] = NONCE
         proxy.lose_text(TAKE, Loss.SILENCE)  # the database has done it, and its answer hangs
         connection = mine.client.connect()
         mine.send(connection, key)
@@ -82,6 +83,38 @@ def test_a_claim_without_an_answer_is_given_back_unless_another_answer_gave_it(
     assert [event.verb for event in there.log.of("x")] == ["add", "claim"]
     assert there.find("y")[0].name == "y.f1.available"
     assert not session.unanswered
+
+
+def test_a_claim_that_two_servers_made_for_one_request_is_undone_by_neither(
+    site: Site, proxy: Proxy
+) -> None:
+    slow, there = dibs.open(proxy.url(site.database)), site.board
+    database = proxy.target
+
+    def both(ident: str, ask: Callable[[dibs.Board], dibs.Claim | None]) -> None:
+        """The connection of the slow one is cut before its request, and the other one is faster."""
+        given: list[dibs.Claim | None] = []
+        slow._session.connect()  # type: ignore[attr-defined]
+        proxy.lose_text(TAKE, Loss.REQUEST)
+        proxy.target = ("127.0.0.1", 1)
+        asked = threading.Thread(target=lambda: given.append(ask(slow)))
+        asked.start()
+        try:
+            until(lambda: proxy.lost)
+            given.append(ask(there))
+        finally:
+            proxy.target = database
+            asked.join()
+        made = [claim for claim in given if claim is not None]
+        assert [claim.name for claim in made] == [there.find(ident)[0].stem] * 2
+        assert [claim.release_unconfirmed("the client has gone") for claim in made] == [False] * 2, "released"
+        for claim in made:
+            claim.verify()
+        assert [event.verb for event in there.log.of(ident)].count("release") == 0
+
+    there.add("x")
+    both("x", lambda board: board.claim("x", owner="me", nonce=NONCE))
+    both("y", lambda board: board.acquire("y", owner="me", nonce=NONCE[::-1]))
 
 
 def test_a_confirmation_survives_a_crash_of_the_server(site: Site) -> None:

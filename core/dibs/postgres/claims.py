@@ -60,6 +60,7 @@ SELECT b.done, dibs.durable()::text FROM beaten b
 _MADE = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 7305801))"
 """Waits until a step that makes a claim has ended."""
 _TAKE = "SELECT * FROM dibs.take(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+_TAKE_NAMED = _TAKE.replace("take(", "take_named(")
 _TAKE_MANY = "SELECT * FROM dibs.take_many(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 
 
@@ -354,7 +355,7 @@ def take(
     src = task.name if task is not None else None
     name, start = _taken(
         session,
-        _TAKE,
+        _TAKE_NAMED if terms.nonce else _TAKE,
         (src, claim),
         terms,
         record,

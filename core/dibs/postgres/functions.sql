@@ -368,6 +368,33 @@ BEGIN
 END
 $$;
 
+-- The same for a name that other servers make for the same request. So what a repeated step finds may
+-- be the claim of another server. It is given away a second time now: with a beat no one undoes it.
+CREATE OR REPLACE FUNCTION dibs.take_named(
+  p_src text, p_claim text, p_record bytea, p_ttl double precision, p_process boolean,
+  p_verb text, p_by text, p_reason text, p_lock boolean, p_pauses text[], p_again boolean,
+  OUT outcome text, OUT taken text
+) LANGUAGE plpgsql AS $$
+DECLARE
+  v_eid text;
+BEGIN
+  PERFORM dibs.durable();
+  IF p_again THEN
+    PERFORM pg_advisory_xact_lock(hashtextextended(p_claim, 7305801));
+    SELECT x.eid, x.name INTO v_eid, taken FROM dibs.task x
+      WHERE x.claim = p_claim AND x.state IN ('claimed', 'held') FOR UPDATE; -- an undo has ended
+    IF FOUND THEN
+      UPDATE dibs.claim c SET beat = greatest(dibs.clock(), c.beat + 1)
+        WHERE c.eid = v_eid AND c.name = taken;
+      outcome := 'taken';
+      RETURN;
+    END IF;
+  END IF;
+  SELECT f.outcome, f.taken INTO outcome, taken FROM dibs.take(p_src, p_claim, p_record, p_ttl,
+    p_process, p_verb, p_by, p_reason, p_lock, p_pauses, false) f;
+END
+$$;
+
 -- Claim the first of the queue under as many names of claims as are given; the names, with a space
 -- between, in the order of the queue. With later tasks that are due it claims one after another.
 CREATE OR REPLACE FUNCTION dibs.take_many(

@@ -29,7 +29,7 @@ BEGIN
   END LOOP;
   -- Who calls these has the rights of the owner of the tables, and chooses no search_path.
   FOR v_function IN SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'dibs'::regnamespace
-    AND p.proname IN ('add', 'take', 'take_many', 'move', 'beat', 'doubt', 'note', 'write', 'keep', 'tidy',
+    AND p.proname IN ('add', 'take', 'take_named', 'take_many', 'move', 'beat', 'doubt', 'note', 'write', 'keep', 'tidy',
       'wait', 'pause', 'unpause', 'purge', 'forget', 'turn')
   LOOP
     EXECUTE format('ALTER FUNCTION %s SECURITY DEFINER SET search_path = dibs, pg_temp', v_function);
