@@ -155,6 +155,10 @@ def test_a_session_without_a_sign_of_life_ends_through_any_server(site: Site) ->
     retrying.expire(site.board, site.board)
 
 
+def test_a_lock_that_left_a_session_over_another_server_outlives_it(site: Site) -> None:
+    retrying.leave(site.board, dibs.open(site.where))
+
+
 def test_a_key_means_the_same_to_another_server(site: Site, tmp_path: Path) -> None:
     first = ServerProcess(tmp_path, where=site.where)
     other = ServerProcess(tmp_path, where=site.where)

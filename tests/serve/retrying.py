@@ -151,6 +151,43 @@ def expire(first: dibs.Board, other: dibs.Board) -> None:
             desk.sessions.keep(ANN, session)
 
 
+def leave(first: dibs.Board, other: dibs.Board) -> None:
+    """What ends with a session is what the board says is in it, not what one server remembers."""
+    a, b = Desk(first), Desk(other)
+    one, two, short = (a.sessions.begin(ANN, "me", ttl)["session_id"] for ttl in (60, 60, 1))
+
+    def acquire(desk: Desk, name: str, session: str = "") -> None:
+        terms = LeaseTerms(session=session, ephemeral=bool(session))
+        desk.locks.acquire(ANN, "me", name, ttl=60, terms=terms)
+
+    def held() -> set[str]:
+        tasks = other.snapshot().tasks.values()
+        return {t.id for t in tasks if t.state == "held" and not t.id.startswith("session")}
+
+    for name in ("out", "moved", "back", "stays"):
+        acquire(a, name, one)
+    for name in ("over", "late"):
+        acquire(a, name, short)
+    acquire(b, "out")
+    acquire(b, "late")
+    acquire(b, "moved", two)
+    acquire(b, "back", two)
+    acquire(a, "back", one)
+    a.sessions.finish(ANN, one)
+    assert held() >= {"out", "moved", "late"}
+    assert not held() & {"back", "stays"}
+
+    def ended() -> bool:
+        for desk in (a, b):
+            desk.look()
+        return "over" not in held()
+
+    until(ended)
+    assert held() == {"out", "moved", "late"}
+    b.sessions.finish(ANN, two)
+    assert held() == {"out", "late"}
+
+
 def ask_both(first: HttpClient, other: HttpClient, board: dibs.Board) -> None:
     """Each change that has a key is sent to two servers, as a client does after a lost answer."""
 

@@ -97,6 +97,11 @@ def test_a_session_without_a_sign_of_life_ends_through_any_server(scratch: Path)
     retrying.expire(dibs.open(board, create=True), dibs.open(board))
 
 
+def test_a_lock_that_left_a_session_over_another_server_outlives_it(scratch: Path) -> None:
+    board = scratch / "board"
+    retrying.leave(dibs.open(board, create=True), dibs.open(board))
+
+
 def test_a_key_means_the_same_to_another_server(pair: Pair) -> None:
     first, other = pair
     client = first.client("olga", "operator")

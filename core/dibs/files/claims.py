@@ -416,9 +416,12 @@ def take(
         with suppress(OSError):
             store.port.touch(task.name)
     claim = FilesClaim(store, taken, record, deadline)
+    found: list[str] = []
     try:
-        if not _grab(store, task.name, taken.name, until=min(deadline, start + patience)):
+        if not _grab(store, task.name, taken.name, min(deadline, start + patience), found):
             return None
+        if found and terms.nonce:  # so it is not this call's to record, to give away or to undo
+            raise Uncertain(f"{claim.name}: another process may have made it: ask again")
         # After the rename, which alone makes the promise of a pause hold: a process may have been
         # stopped for hours before it. An owner that claims its own task again is not stopped.
         free = task.live or store.port.missing(PAUSED)
@@ -480,10 +483,10 @@ def adopt(store: BoardFiles, task: Task) -> None:
     store.note_known(task.id, number)
 
 
-def _grab(store: BoardFiles, name: str, dst: str, until: int) -> bool:
+def _grab(store: BoardFiles, name: str, dst: str, until: int, found: list[str]) -> bool:
     """The rename that claims; `Unclaimable` if the disk refuses it only for this file."""
     try:
-        return moves.move(store, name, dst, until=until, definite=_DEFINITE)
+        return moves.move(store, name, dst, until=until, definite=_DEFINITE, found=found)
     except StorageError as error:
         cause = error.__cause__
         if isinstance(cause, OSError) and cause.errno in STUCK:

@@ -236,10 +236,19 @@ class LockDesk:
             self.report(verb, lease)
 
     def release_all(self, session: str) -> None:
-        """Release the locks that end with a session."""
+        """Release the locks that end with a session, if the board says that they are in it now.
+
+        Another server may have taken a lock out of the session, as its agent asked.
+        """
         for lease in list(self.leases.values()):
-            if lease.terms.ephemeral and lease.terms.session == session and lease.left > 0:
-                with suppress(DibsError):  # it ended already; if the storage fails, it expires
+            if lease.terms.session != session:
+                continue
+            with suppress(DibsError):  # it ended already; if the storage fails, it expires
+                holder = self.board.holder(lease.task)
+                if holder is None:
+                    continue
+                lease.terms = terms_of(holder.note)
+                if lease.terms.ephemeral and lease.terms.session == session and lease.left > 0:
                     self._claim_of(lease).release("its session ended")
                     self.end(lease, "released")
 
@@ -329,6 +338,7 @@ class LockDesk:
         if same and left > 0:
             lease = self._lease(task, name, held.owner, held.metadata, old)
             try:
+                lease.terms = self._terms_now(task)
                 if terms != lease.terms:
                     self._claim_of(lease).note(terms.note)
                     lease.terms = terms
@@ -412,9 +422,12 @@ class LockDesk:
         return lease
 
     def _terms(self, task: Task) -> LeaseTerms:
+        """The terms, as far as this server knows them."""
         known = self.leases.get(task.id)
-        if known is not None and known.task == task:
-            return known.terms
+        return known.terms if known is not None and known.task == task else self._terms_now(task)
+
+    def _terms_now(self, task: Task) -> LeaseTerms:
+        """The terms that the board has: another server may have changed them."""
         holder = self.board.holder(task)
         return terms_of(holder.note) if holder is not None else LeaseTerms()
 
