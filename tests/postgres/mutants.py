@@ -482,8 +482,13 @@ MUTANTS = (
         "a repeated claim of another server is not confirmed",
         "The server that finds it releases it under its holder, when its own client has gone.",
         confirming,
-        sql=(("      UPDATE dibs.claim c SET beat = greatest(dibs.clock(), c.beat + 1)\n"
-              "        WHERE c.eid = v_eid AND c.name = taken;\n", ""),),
+        sql=(
+            (
+                "      UPDATE dibs.claim c SET beat = greatest(dibs.clock(), c.beat + 1)\n"
+                "        WHERE c.eid = v_eid AND c.name = taken;\n",
+                "",
+            ),
+        ),
     ),
     Mutant(
         "a confirmation is as short-lived as a beat",

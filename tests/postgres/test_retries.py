@@ -107,7 +107,9 @@ def test_a_claim_that_two_servers_made_for_one_request_is_undone_by_neither(
             asked.join()
         made = [claim for claim in given if claim is not None]
         assert [claim.name for claim in made] == [there.find(ident)[0].stem] * 2
-        assert [claim.release_unconfirmed("the client has gone") for claim in made] == [False] * 2, "released"
+        assert [claim.release_unconfirmed("the client has gone") for claim in made] == [
+            False
+        ] * 2, "released"
         for claim in made:
             claim.verify()
         assert [event.verb for event in there.log.of(ident)].count("release") == 0

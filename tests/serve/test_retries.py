@@ -76,6 +76,61 @@ def test_an_answer_that_is_kept_stays_the_same_after_its_claim_has_ended(pair: P
     assert [task.state for task in mine.board.find(mine.id)] == ["done"]
 
 
+@pytest.mark.parametrize("then", ["", "paused", "full"])
+def test_a_claim_that_is_found_by_its_name_may_be_that_of_another_server(
+    scratch: Path, then: str
+) -> None:
+    """Both make the same name for one request: neither records, requeues or undoes the other's."""
+    other = dibs.open(scratch / "board", create=True)
+    other.add("x")
+    disk = tools.Movable(scratch / "board", tools.World(scratch))
+    made: list[dibs.Claim] = []
+
+    def full(path: str) -> None:
+        if "records" in path:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+
+    def faster(path: str) -> None:
+        if made or not path.startswith("x."):
+            return
+        claim = other.claim("x", owner="me", nonce="00000000AF")
+        assert claim is not None
+        made.append(claim)
+        if then == "paused":
+            other.pause_claims("deploy")
+        elif then == "full":
+            disk.before["create"] = full
+
+    disk.before["rename"] = faster
+    with pytest.raises(dibs.Uncertain, match="another process may have made it"):
+        tools.opened(disk).claim("x", owner="me", nonce="00000000AF")
+    (claim,) = made
+    assert [task.name for task in other.find("x")] == [claim.task.name]
+    claim.done()
+
+
+def test_a_turn_that_was_left_does_not_stop_who_has_the_claim(scratch: Path) -> None:
+    """Its process was killed between its two steps."""
+    dibs.open(scratch / "board", create=True)
+    world = tools.World(scratch)
+    board = tools.opened(tools.Movable(scratch / "board", world))
+    name = board.acquire("x", owner="me", ttl=60).name
+    turn = scratch / "board" / ".dibs" / "aside" / name
+    turn.write_text("00000000AF")
+    world.advance(15)
+    (found,) = board.check()
+    assert (found.name, found.repair, found.fault) == (f".dibs/aside/{name}", None, False)
+    board.attach(name).beat()
+    began = world.boot
+    board.attach(name).confirm()
+    assert world.boot == began, "it waited for the turn"
+    assert not board.attach(name).release_unconfirmed()
+    assert board.repair() == []
+    assert not turn.exists()
+    assert board.check() == []
+    board.attach(name).verify()
+
+
 def test_a_session_lives_on_while_one_server_cannot_look_at_it(scratch: Path) -> None:
     other = dibs.open(scratch / "board", create=True)
     disk = tools.Movable(scratch / "board", tools.World(scratch))

@@ -12,13 +12,13 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dibs.files import janitor, lives, looks, moves, notes, outputs, presence, questions
+from dibs.files import confirming, janitor, lives, looks, moves, notes, outputs, presence, questions
 from dibs.files.board_files import ASIDE, KNOWN, LOGS, MARK, NEW, NOTES, RECORDS, RESULTS
 from dibs.files.board_index import own_file
 from dibs.files.checkup_ids import check_ids
 from dibs.files.checkup_pauses import pauses
 from dibs.files.clock import LOOKS, WITNESS
-from dibs.files.facts import LOCK_BYTES, facts_of
+from dibs.files.facts import LOCK_BYTES, facts_of, record_of
 from dibs.files.janitor import sweep
 from dibs.files.obstacles import obstacles
 from dibs.files.paths import STICKY
@@ -28,7 +28,7 @@ from dibs.model.answers import Finding
 from dibs.model.errors import DibsError, NotABoard, ReadOnly, storage_error
 from dibs.model.names import FREE_FOLDER
 from dibs.model.sample import SECOND, Sample, from_the_future
-from dibs.model.task import AVAILABLE, CLAIMED, DONE, FAILED, FREE
+from dibs.model.task import AVAILABLE, CLAIMED, DONE, FAILED, FREE, HELD
 from dibs.model.waiters import read_waiter
 
 if TYPE_CHECKING:
@@ -349,11 +349,33 @@ def _records(store: BoardFiles) -> Iterator[Finding]:
             m = _match_record(entry)
             stem = m[1] if m else entry
             if any(store.look(f"{stem}.{word}") is not False for word in ("claimed", "held")):
+                if folder == ASIDE:
+                    yield from _turn(store, path, stem)
                 continue
             if names.read(f"{stem}.claimed") is None:
                 yield Finding("stranger", path, "not the record of a claim: move it away")
                 continue
             yield _removal(store, "record", path, "its claim has ended")
+
+
+def _turn(store: BoardFiles, path: str, stem: str) -> Iterator[Finding]:
+    """A turn of a live claim, which its process left unless it is at it now."""
+    for word in (CLAIMED, HELD):
+        task = names.read(f"{stem}.{word}")
+        if task is None or task.is_takeover or store.look(task.name) is not True:
+            continue
+        with suppress(FileNotFoundError, DibsError):
+            if store.clock.about() - store.port.stat(path).mtime / SECOND < _WRITING / SECOND:
+                continue
+            record = record_of(store, stem)[0]
+            if (record is not None and record.confirmed) or confirming.is_beaten(store, task):
+                yield _removal(store, "record", path, "a turn that its claim needs no more")
+            else:
+                text = (
+                    "the turn of a process that was killed, or hangs: until a heartbeat the claim "
+                    f"is neither confirmed nor undone: `dibs beat {stem}` if its holder lives"
+                )
+                yield Finding("record", path, text, fault=False)
 
 
 def _removal(store: BoardFiles, kind: str, path: str, text: str) -> Finding:

@@ -83,3 +83,9 @@ def release(store: BoardFiles, task: Task, by: str, reason: str) -> bool:
             return False
         dst = requeued_name(task, task.attempts)
         return moves.shift(store, task, dst, "release", by, reason) is not None
+
+
+def is_beaten(store: BoardFiles, task: Task) -> bool:
+    """Whether a beat came so late after the claim was made that no one undoes it any more."""
+    facts = facts_of(store, task)
+    return facts is not None and facts.beat - facts.since > _AS_MADE
