@@ -7,10 +7,13 @@ from collections.abc import Callable
 import dibs
 from dibs.host import boottime
 from dibs.postgres.engine import PostgresBoard
+from dibs.postgres.hosts import ServerClock, ServerHost
 from dibs.postgres.sessions import Session
 from tests.postgres.boards import Site
 from tests.postgres.server import MOVED
 
+Process = dict[tuple[str, ServerHost | None], ServerClock]
+"""What the sessions of one process have seen of the clocks of servers."""
 TTL = 120.0
 STEP = 600.0
 
@@ -28,9 +31,10 @@ class Clocks:
     def boottime(self) -> int:
         return boottime() + self._by
 
-    def other(self, *, read_only: bool = False) -> PostgresBoard:
-        """The board as a process sees it that begins now."""
+    def other(self, *, read_only: bool = False, process: Process | None = None) -> PostgresBoard:
+        """The board as a process sees it that begins now, or as another session of a process."""
         session = Session(self._site.where, dibs.this_host(), read_only=read_only)
+        session.clocks = {} if process is None else process
         session.boottime = self.boottime
         session.sleep = self.advance
         session.connect()
@@ -58,6 +62,11 @@ class Clocks:
         assert claim is not None
         return claim
 
+    def doubted(self) -> bool:
+        """Whether it was noted of the claim that its lease is over without a proof."""
+        ((found,),) = self._site.sql("SELECT doubted > beat FROM dibs.claim")
+        return bool(found)
+
     def _move(self) -> None:
         self._site.sql("UPDATE public.moved SET by_ns = %s", self._by + self._set)
 
@@ -65,6 +74,13 @@ class Clocks:
 def verdict(board: dibs.Board) -> str:
     (task,) = board.find("a")
     return board.evidence(task).verdict.name
+
+
+def clock_line(board: dibs.Board) -> str:
+    """What the evidence says of the clock, behind why it matters."""
+    (task,) = board.find("a")
+    (found,) = [proof.text for proof in board.evidence(task).proofs if proof.kind == "clock"]
+    return found.partition("lease: ")[2]
 
 
 def no_one_takes(board: dibs.Board) -> None:
@@ -81,6 +97,7 @@ def no_one_takes(board: dibs.Board) -> None:
 def a_step_takes_no_claim(clocks: Clocks) -> None:
     """Processes that watched the clock, and one that begins after it was set."""
     watched = clocks.other()
+    clocks.advance(2 * TTL)  # so it has proofs of what was before
     claim = clocks.held()
     clocks.advance(30)
     claim.beat()
@@ -200,6 +217,76 @@ def a_doubt_before_a_beat_proves_nothing(clocks: Clocks) -> None:
     claim.beat()
 
 
+def a_dashboard_alone_takes_a_dead_claim(clocks: Clocks) -> None:
+    """Each of its acts opens the board anew; what its watch saw of the clock counts for them."""
+    claim = clocks.held()
+    process: Process = {}
+    clocks.advance(TTL + 1)
+    watch = clocks.other(read_only=True, process=process)
+    for _ in range(4):
+        assert verdict(clocks.other(read_only=True, process=process)) == "UNKNOWN"
+        clocks.advance(TTL / 4)
+        assert len(watch.pauses()) == 0  # any look reads the clock
+    clocks.advance(1)
+    assert not clocks.doubted(), "a session that is read-only wrote"
+    assert verdict(clocks.other(process=process)) == "EXPIRED"
+    assert verdict(clocks.other()) == "UNKNOWN", "another process saw nothing of the clock"
+    assert clocks.other(process=process).reap_claim(claim.name).state == "available"
+
+
+def a_step_counts_for_every_session_of_a_process(clocks: Clocks) -> None:
+    """Whichever of them reads the clock first after it was set, or last before it."""
+    process: Process = {}
+    watch = clocks.other(process=process)
+    clocks.advance(2 * TTL)
+    clocks.held()
+    clocks.advance(TTL - 10)
+    late = watch._session.now()  # it is brought by a thread that is late
+    clocks.step()
+    for board in (clocks.other(process=process), watch):
+        assert verdict(board) == "UNKNOWN"
+        no_one_takes(board)
+    watch._session.link.clock.note(late, 0)
+    assert verdict(watch) == "UNKNOWN"
+    no_one_takes(watch)
+
+
+def whoever_judges_notes_the_doubt(clocks: Clocks) -> None:
+    """So a later look can prove it, also that of another process; and it says when."""
+    claim = clocks.held()
+    clocks.advance(TTL + 1)
+    board = clocks.other()
+    assert clock_line(board) == "it was observed for 0 s since the last beat; EXPIRED in 120 s"
+    assert clocks.doubted()
+    clocks.advance(45)
+    assert clock_line(board).startswith("it was observed for 45 s")
+    clocks.advance(TTL - 44)
+    later = clocks.other()
+    assert verdict(later) == "EXPIRED"
+    assert later.reap_claim(claim.name).state == "available"
+
+
+def a_janitor_from_cron_says_what_it_left(clocks: Clocks) -> None:
+    """And when the same command does it."""
+    clocks.held()
+    assert clocks.other().reap().unproven == 0
+    clocks.advance(TTL + 1)
+    left = clocks.other().reap()
+    assert left.unproven == 1
+    assert left.tasks == ()
+    assert left.retry is not None
+    clocks.advance(left.retry / 2)
+    again = clocks.other().reap()
+    assert again.unproven == 1
+    assert again.retry is not None
+    assert again.retry < left.retry
+    clocks.advance(again.retry + 1)
+    done = clocks.other().reap()
+    assert len(done.tasks) == 1
+    assert done.retry is None
+    assert done.unproven == 0
+
+
 Drill = Callable[[Clocks], None]
 DRILLS: tuple[Drill, ...] = (
     a_step_takes_no_claim,
@@ -211,4 +298,8 @@ DRILLS: tuple[Drill, ...] = (
     a_doubt_of_a_clock_that_was_ahead_outlives_no_beat,
     a_standby_whose_clock_is_behind_keeps_no_dead_claim,
     a_doubt_before_a_beat_proves_nothing,
+    a_dashboard_alone_takes_a_dead_claim,
+    a_step_counts_for_every_session_of_a_process,
+    whoever_judges_notes_the_doubt,
+    a_janitor_from_cron_says_what_it_left,
 )

@@ -275,7 +275,25 @@ MUTANTS = (
         "no one notices that the clock was set",
         "A process that saw it trusts the clock as before.",
         setting,
-        code=(("dibs.postgres.sessions:ServerLink.note", "self.even = now.fs", "self.even = 1"),),
+        code=(
+            (
+                "dibs.postgres.hosts:ServerClock.note",
+                "even = max(now.boot + slow, last.boot + slowly)",
+                "even = even or now.boot + slow",
+            ),
+        ),
+    ),
+    Mutant(
+        "each session trusts the clock only since it began",
+        "A dashboard, whose acts open the board anew, never takes a dead claim.",
+        setting,
+        code=(
+            (
+                "dibs.postgres.sessions:Session._connection",
+                "self.clocks.setdefault((self.where, conn.target), hosts.ServerClock())",
+                "hosts.ServerClock()",
+            ),
+        ),
     ),
     Mutant(
         "an old doubt counts",

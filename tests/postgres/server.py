@@ -157,6 +157,7 @@ class Place:
         session = Session(self.where, host or dibs.this_host())
         session.boottime = self.world.boottime
         session.sleep = self.advance
+        session.clocks = {}  # what a process has seen of the server's clock is its own
         session.connect()
         return PostgresBoard(session)
 

@@ -52,6 +52,22 @@ def test_a_change_for_the_worse_rings_once_with_its_count() -> None:
     assert terminal.written == ["\a", "\x1b]9;dibs: 2 stale, 1 failed\x1b\\"]
 
 
+def test_a_stale_claim_that_is_proven_later_does_not_ring_again() -> None:
+    terminal, model = Terminal(), known()
+    found = alerts(terminal, Config())
+    opened, more = Delta(stale={"a": Verdict.UNKNOWN}, complete=False), {"b": Verdict.UNKNOWN}
+    proven = {"a": Verdict.EXPIRED, "b": Verdict.EXPIRED}
+    for delta in (opened, Delta(stale={"a": Verdict.EXPIRED}), Delta(stale=more)):
+        model.apply(delta)
+        found.note(delta, model)
+    found.tick(Health())
+    assert terminal.written == ["\a"], "for b"
+    delta = Delta(stale=proven)
+    model.apply(delta)
+    found.note(delta, model)
+    assert not found._gathered
+
+
 def test_trouble_from_before_the_board_was_opened_does_not_ring() -> None:
     terminal = Terminal()
     found = alerts(terminal, Config())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from math import ceil
 from typing import TYPE_CHECKING
 
 from dibs.cli.boards import board_of, place, require, say_task
@@ -53,10 +54,13 @@ def _reap_all(voice: Voice, board: Board, args: argparse.Namespace, pager: Pager
             more = f"; and {others} more: `dibs check` lists them" if others else ""
             voice.words(f"not requeued: {reaped.refused[0]}{more}")
         if reaped.retry is not None and args.every is None:
-            left = reaped.retry
+            left, count = max(1, ceil(reaped.retry)), reaped.unproven
             if voice.json:
-                voice.result("", {"status": "waiting", "retry": round(left, 3)})
-            voice.words(f"the clock is not trusted yet: try again in {max(1.0, left):.0f} s")
+                retry = round(reaped.retry, 3)
+                voice.result("", {"status": "waiting", "retry": retry, "claims": count})
+            have = "claim has" if count == 1 else "claims have"
+            why = "but the clock is not trusted yet"
+            voice.words(f"{count or 'some'} {have} expired, {why}: try again in {left} s")
         if args.every is None:
             if pager is not None:
                 pager.end()

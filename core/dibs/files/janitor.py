@@ -49,7 +49,8 @@ def reap(store: BoardFiles, ident: str | None = None) -> Reaped:
 
         with suppress(DibsError):
             outputs.sweep(store, now)
-        return Reaped(reaped.tasks, reaped.retry, reaped.refused + made.refused, *made[:2])
+        refused = reaped.refused + made.refused
+        return Reaped(reaped.tasks, reaped.retry, refused, *made[:2], reaped.unproven)
     alike = store.find(ident, ended=False)
     return reap_each(store, [task for task in alike if task.live], now)
 
@@ -86,7 +87,8 @@ def reap_each(store: BoardFiles, live: Iterable[Task], now: Sample) -> Reaped:
         except DibsError as error:
             refused.append(f"{task.name}: {error}")
     store.clock.settle()
-    return Reaped(tuple(given), min(waits, default=None), tuple(refused))
+    retry = min(waits, default=None)
+    return Reaped(tuple(given), retry, tuple(refused), unproven=len(waits))
 
 
 def patience(store: BoardFiles, facts: Facts, now: Sample) -> float:

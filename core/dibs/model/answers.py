@@ -16,13 +16,15 @@ class Reaped(NamedTuple):
     tasks: tuple[Task, ...]
     """The tasks and locks that the reaped claims became: available, failed or free."""
     retry: float | None
-    """Seconds until the next claim can be reaped; None if no claim has expired."""
+    """Seconds until the next claim that has expired can be reaped; None if there is none."""
     refused: tuple[str, ...]
     """One line for each claim that could not be reaped, or later task that stayed."""
     due: tuple[Task, ...] = ()
     """The later tasks that became available, because they were due."""
     next: float | None = None
     """Seconds until the next later task is due; None if none waits."""
+    unproven: int = 0
+    """The number of claims past their lease that stay until the clock has proved it."""
 
 
 class Resolved(NamedTuple):

@@ -495,8 +495,9 @@ class PostgresBoard(Blocks):
         found = suspect.holder
         gone = session.host.gone(found.process) if found.process is not None else None
         doubt = reaping.doubt_of(session, suspect, now)
-        verdict = Verdict.EXPIRED if found.expired(now) else Verdict.ALIVE
-        verdict = Verdict.DEAD if gone else Verdict.UNKNOWN if doubt else verdict
+        verdict = Verdict.DEAD if gone else reaping.verdict(session, suspect, now)
+        if verdict is Verdict.UNKNOWN:
+            reaping.doubt(session, [suspect], now)
         return proofs.weigh(session.host, found, now, verdict, gone, others, cadence, doubt=doubt)
 
     def questions(self, task: Task) -> tuple[Question, ...]:

@@ -1,15 +1,17 @@
 """The hosts of an address: each gets its share of the time, and the last that answered is first.
 
 The library passes over a host that refuses, but when it is used without blocking, it waits for one
-that is silent as long as its caller does.
+that is silent as long as its caller does. What a process saw of a host's clock is kept here too.
 """
 
 from __future__ import annotations
 
 import os
 import time
+from threading import Lock
 from typing import NamedTuple
 
+from dibs.model.sample import SECOND, Sample
 from dibs.postgres.libpq import SILENT, Connection, ServerError, understood, version
 
 CONNECT = 10.0
@@ -33,6 +35,57 @@ class ServerHost(NamedTuple):
 
 _order: dict[str, list[ServerHost]] = {}
 """The hosts of each address with several, as they are to be tried next. It decides nothing else."""
+
+
+_UNEVEN = SECOND
+"""By how much two clocks may differ from one reading to the next."""
+
+
+class ServerClock:
+    """What this process has seen of one server's clock, by whichever of its sessions."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self._seen = (Sample(0, 0), 0, 0)
+
+    @property
+    def last(self) -> Sample:
+        """The latest reading."""
+        return self._seen[0]
+
+    @property
+    def even(self) -> int:
+        """Since when it runs as evenly as this host's boot-time clock, by that clock."""
+        return self._seen[2]
+
+    def note(self, now: Sample, slow: int) -> None:
+        """Compare a reading, which took so long to come, with the latest one.
+
+        Threads may bring theirs in another order than they were read in.
+        """
+        with self.lock:
+            last, slowly, even = self._seen
+            passed = now.boot - last.boot
+            ahead = now.fs - last.fs - passed
+            allowed = _UNEVEN + min(abs(passed) // 1000, _UNEVEN)
+            if not last.boot or not -allowed - slowly <= ahead <= allowed + slow:
+                even = max(now.boot + slow, last.boot + slowly)
+            self._seen = (now, slow, even) if passed >= 0 else (last, slowly, even)
+
+
+_Clocks = dict[tuple[str, ServerHost | None], ServerClock]
+CLOCKS: _Clocks = {}
+"""The clocks that this process has read; of an address with several hosts, each has its own."""
+
+
+def _unlock() -> None:
+    """Let a forked child go on: the boot-time clock, and so what was seen, is the same there."""
+    for clock in list(CLOCKS.values()):
+        clock.lock = Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_unlock)
 
 
 def connect(where: str, options: dict[str, str], seconds: float | None) -> Connection:

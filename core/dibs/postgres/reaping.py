@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
+from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
 from dibs.model import names
@@ -25,6 +26,7 @@ from dibs.postgres.claims import TTL
 from dibs.postgres.reading import HOLDER
 
 if TYPE_CHECKING:
+    from dibs.model.evidence import Verdict
     from dibs.postgres.sessions import Session
 
 
@@ -57,12 +59,12 @@ def reap(session: Session) -> Reaped:
     """Reap every claim that may be, make due tasks available, and remove what is over."""
     session.refuse_read_only()
     now = session.now()
-    tasks, refused = reap_each(session, _suspects(session, "ORDER BY c.name"), now)
-    due, waits = _make_due(session, now)
+    tasks, refused, waits = reap_each(session, _suspects(session, "ORDER BY c.name"), now)
+    due, until = _make_due(session, now)
     with suppress(DibsError):
         kept = int(session.settings.keep_logs * SECOND)
         session.rows("SELECT dibs.tidy(%s, %s)", (REMOVED, kept))
-    return Reaped(tasks, None, refused, due, waits)
+    return Reaped(tasks, min(waits, default=None), refused, due, until, len(waits))
 
 
 def sweep(session: Session) -> bool:
@@ -74,14 +76,21 @@ def sweep(session: Session) -> bool:
 
 def reap_each(
     session: Session, found: Iterable[Suspect], now: Sample
-) -> tuple[tuple[Task, ...], tuple[str, ...]]:
-    """Reap these claims where they may be; what they became, and why others could not be."""
+) -> tuple[tuple[Task, ...], tuple[str, ...], tuple[float, ...]]:
+    """Reap these claims where they may be; what they became, and why others could not be.
+
+    And in how many seconds each can be reaped whose lease is over without a proof.
+    """
     given: list[Task] = []
     refused: list[str] = []
     doubtful: list[Suspect] = []
+    waits: list[float] = []
     for each in found:
-        if patience(session, each, now) > 0:
-            doubtful.append(each)
+        wait = patience(session, each, now)
+        if wait > 0:
+            if each.holder.expired(now):
+                doubtful.append(each)
+                waits.append(wait)
             continue
         try:
             ended = reap_one(session, each.holder, now)
@@ -90,7 +99,7 @@ def reap_each(
         else:
             given += [ended] if ended is not None else []
     doubt(session, doubtful, now)
-    return tuple(given), tuple(refused)
+    return tuple(given), tuple(refused), tuple(waits)
 
 
 def patience(session: Session, found: Suspect, now: Sample) -> float:
@@ -108,24 +117,38 @@ def _proven(session: Session, found: Suspect, now: Sample) -> float:
     Two things do: that this process has watched the clock since then, and a doubt. For a doubt the
     clock must be set twice to take a claim that beats.
     """
-    beat, since = found.holder.beat, session.link.even
+    watched = now.boot - session.link.clock.even
     if found.is_doubted(now):
-        since = min(since, found.doubted)
-    return max(0, now.fs - max(beat, since)) / SECOND
+        watched = max(watched, now.fs - found.doubted)
+    return max(0, min(watched, now.fs - found.holder.beat)) / SECOND
+
+
+def verdict(session: Session, found: Suspect, now: Sample) -> Verdict:
+    """The verdict on a claim by its beats alone; a janitor takes it if it is EXPIRED."""
+    from dibs.model.evidence import Verdict  # a claim that reaps nothing does not need it
+
+    if not found.holder.expired(now):
+        return Verdict.ALIVE
+    proven = _proven(session, found, now) > found.holder.ttl
+    return Verdict.EXPIRED if proven else Verdict.UNKNOWN
 
 
 def doubt_of(session: Session, found: Suspect, now: Sample) -> str:
     """Why the clock does not prove that a lease is over which it says is; empty if it does."""
-    if not found.holder.expired(now) or _proven(session, found, now) > found.holder.ttl:
+    proven, ttl = _proven(session, found, now), found.holder.ttl
+    if not found.holder.expired(now) or proven > ttl:
         return ""
-    return f"it was seen to run evenly for {_proven(session, found, now):.0f} s since the last beat"
+    left = max(1, ceil(ttl - proven))
+    return f"it was observed for {int(proven)} s since the last beat; EXPIRED in {left} s"
 
 
 def doubt(session: Session, found: Iterable[Suspect], now: Sample) -> None:
     """Note, in one step, which of these leases are over without a proof: then they count from now.
 
-    Nothing depends on it but a later look.
+    Nothing depends on it but a later look. A session that is read-only notes nothing.
     """
+    if session.read_only:
+        return
     names_ = [
         each.holder.task.name
         for each in found

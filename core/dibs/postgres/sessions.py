@@ -46,8 +46,6 @@ _LOOK_SILENCE = 5.0
 """The same for one who asks again all the time, as a watch does."""
 _SCAN_SILENCE = 600.0
 """The same for a statement that reads a table from end to end; keepalives find a dead network."""
-_UNEVEN = SECOND
-"""By how much two clocks may differ from one reading to the next."""
 _DEFAULTS = {
     "application_name": "dibs",
     "client_encoding": "UTF8",
@@ -94,22 +92,10 @@ class ServerLink:
         self.server = Server(False, "")
         self.away = False
         """Whether the last call gave up: until the server answers again, each tries only once."""
-        self.even = 0
-        """Since when the server's clock was seen to run as evenly as this host's."""
-        self.last = Sample(0, 0)
-        self._slow = 0
+        self.clock = hosts.ServerClock()
+        """What this process has seen of its clock, in this session and in others."""
         self.lock_timeout = 0
         """What the server was told last, in milliseconds."""
-
-    def note(self, now: Sample, slow: int) -> Sample:
-        """A reading of the server's clock, which took so long to come."""
-        passed = now.boot - self.last.boot
-        ahead = now.fs - self.last.fs - passed
-        allowed = _UNEVEN + passed // 1000
-        if not self.last.boot or not -allowed - self._slow <= ahead <= allowed + slow:
-            self.even = now.fs
-        self.last, self._slow = now, slow
-        return now
 
 
 class Session:
@@ -123,6 +109,7 @@ class Session:
         self.boottime = boottime
         self.sleep: Callable[[float], object] = time.sleep
         self.nonce = nonce
+        self.clocks = hosts.CLOCKS
         self.patience = PATIENCE
         self.limited = False
         """Whether no call may last longer than that: a server does others' requests too."""
@@ -186,11 +173,13 @@ class Session:
 
     def sample(self, moment: int, boot: int) -> Sample:
         """A reading of the server's clock that was asked for at `boot`, and is here now."""
-        return self.link.note(Sample(moment, boot), self.boottime() - boot)
+        now = Sample(moment, boot)
+        self.link.clock.note(now, self.boottime() - boot)
+        return now
 
     def about(self) -> float:
         """The server's time in seconds, extrapolated from the last reading; for people to read."""
-        last = self.link.last if self.link.last.boot else self.now()
+        last = self.link.clock.last if self.link.clock.last.boot else self.now()
         return (last.fs + self.boottime() - last.boot) / SECOND
 
     # The connection
@@ -290,6 +279,7 @@ class Session:
         try:
             found = self._looked(conn, seconds or hosts.CONNECT)
             pid, moment, commit, standbys, fsync, _, settings, isolation, read_only = found
+            link.clock = self.clocks.setdefault((self.where, conn.target), hosts.ServerClock())
             self.sample(moment, boot)
             pooled = pid != conn.backend
             if not self.read_only and (isolation != "read committed" or read_only):

@@ -30,12 +30,11 @@ from dibs.model.errors import (
 from dibs.model.events import NOTHING_MOVED, Cursor, Event
 from dibs.model.evidence import Verdict
 from dibs.model.health import Health, Trouble
-from dibs.model.holder import expired
 from dibs.model.questions import decode_question
 from dibs.model.reasons import ATTEMPTS_ENDED, PAST, ReasonSearch, may_have_reason
 from dibs.model.sample import SECOND, Sample
 from dibs.model.task import ASKED, DONE, FAILED, FREE, Task
-from dibs.postgres import pausing, reading
+from dibs.postgres import pausing, reading, reaping
 from dibs.postgres.addresses import shown
 from dibs.postgres.log import HERE, NEW, PostgresLog, cursor_at, event_of, position_of
 from dibs.postgres.sessions import Session
@@ -73,6 +72,7 @@ _TROUBLES: tuple[tuple[type[DibsError], Trouble], ...] = (
     (ReadOnly, Trouble.DENIED),
 )
 _APART = frozenset((DONE, FAILED, FREE))
+_CLAIMS = f"SELECT {reading.HOLDER}, c.doubted FROM dibs.claim c"
 _LOOK = f"""
 SELECT {HERE}, dibs.clock(), n.*
 FROM (SELECT 1) one LEFT JOIN ({NEW}) n ON true ORDER BY n.seq
@@ -114,14 +114,14 @@ class PostgresWatch(Thread):
         self._cursor: Cursor | None = None
         """How far the events were reported; None until the recent past was."""
         self._holders: dict[str, Holder] = {}
+        self._doubted: dict[str, int] = {}
+        """When the leases of some of them were seen to be over without a proof."""
         self._stale: dict[str, Verdict] = {}
         self._exits = ProcessExits(this_host(), reap_dead=True)
         self._pauses: tuple[Pause, ...] | None = None
         self._new_pauses: tuple[Pause, ...] | None = None
         self._waiters: tuple[Waiter, ...] = ()
         self._now = Sample(0, 0)
-        self._even = self._stepped = 0
-        """Since when the server's clock runs evenly; and that, if it was seen to be set."""
         self._beats_at = self._oldest_at = 0.0
         self._latest = 0
         self._complete = False
@@ -176,7 +176,6 @@ class PostgresWatch(Thread):
         session.patience = 0
         session.connect()
         self._exits = ProcessExits(session.host, reap_dead=session.settings.reap_dead)
-        self._even = session.link.even
         self._begin(session)
         self._busy(False)
         while not self._ended:
@@ -250,6 +249,7 @@ class PostgresWatch(Thread):
         for new, old, follows in parts(tuple(came), tuple(went)):
             for task in old:
                 self._holders.pop(task.name, None)
+                self._doubted.pop(task.name, None)
                 self._stale.pop(task.name, None)
                 self._exits.forget(task.name)
                 self._live.discard(task.name)
@@ -287,8 +287,6 @@ class PostgresWatch(Thread):
         boot = session.boottime()
         rows = session.rows(_LOOK, position_of(self._cursor).new)
         self._now = session.sample(rows[0][1], boot)
-        if session.link.even != self._even:
-            self._even = self._stepped = session.link.even
         events = tuple(event_of(row[2:]) for row in rows if row[2] is not None)
         start = time.monotonic()
         due = start - self._beats_at >= _BEATS
@@ -350,9 +348,7 @@ class PostgresWatch(Thread):
         if not wanted:
             return {}
         return self._known(
-            session.rows(
-                f"SELECT {reading.HOLDER} FROM dibs.claim c WHERE c.name = ANY (%s)", (wanted,)
-            ),
+            session.rows(f"{_CLAIMS} WHERE c.name = ANY (%s)", (wanted,)),
             {*wanted},
         )
 
@@ -360,7 +356,7 @@ class PostgresWatch(Thread):
         """The holders of these rows that are new, or have beaten or noted."""
         assert self._session is not None
         found: dict[str, Holder] = {}
-        for row in rows:
+        for *row, doubted in rows:
             holder = reading.holder_of(self._session, tuple(row))
             if holder is None or holder.task.name not in live:
                 continue
@@ -368,19 +364,20 @@ class PostgresWatch(Thread):
             if self._holders.get(name) != holder:
                 found[name] = self._holders[name] = holder
                 self._exits.note(name, holder.process)
-            self._latest = max(self._latest, holder.beat, holder.noted)
+            self._doubted[name] = doubted
+            self._latest = max(self._latest, holder.beat, holder.noted, doubted)
         return found
 
     def _look_at_claims(self, session: Session) -> None:
         """Report the claims that have beaten or noted, and those that became stale."""
         self._exits.look()
-        after = self._latest - _BACK
+        after = min(self._latest, self._now.fs) - _BACK  # the clock may have been ahead
         rows = session.rows(
-            f"SELECT {reading.HOLDER} FROM dibs.claim c WHERE c.beat > %s OR c.noted > %s",
-            (after, after),
+            f"{_CLAIMS} WHERE c.beat > %s OR c.noted > %s OR c.doubted > %s",
+            (after, after, after),
         )
         found = self._known(rows, self._live)
-        now = self._verdicts()
+        now = self._verdicts(session)
         new: dict[str, Verdict | None] = {
             name: verdict for name, verdict in now.items() if self._stale.get(name) != verdict
         }
@@ -389,13 +386,13 @@ class PostgresWatch(Thread):
             self._publish(holders=found, stale=new)
         self._stale = now
 
-    def _verdicts(self) -> dict[str, Verdict]:
+    def _verdicts(self, session: Session) -> dict[str, Verdict]:
         """Why claims are stale, of those that are."""
         ended, now = self._exits.ended, self._now
         found = {
-            name: Verdict.EXPIRED
+            name: reaping.verdict(session, reaping.Suspect(holder, self._doubted[name]), now)
             for name, holder in self._holders.items()
-            if expired(max(holder.beat, self._stepped), holder.ttl, now)
+            if holder.expired(now)
         }
         return found | {name: Verdict.DEAD for name in ended if name in self._holders}
 

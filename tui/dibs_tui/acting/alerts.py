@@ -33,12 +33,17 @@ class Alerts:
         self._trouble: Trouble | None = None
         self._back: int | None = None
         self._newest = ""
+        self._stale: set[str] = set()
 
     def note(self, delta: Delta, model: BoardModel) -> None:
         """Gather what went wrong; what was wrong when the board was opened is no alert."""
+        came = {name for name, verdict in delta.stale.items() if verdict is not None}
+        new = came - self._stale  # what is proven later was stale before
+        if delta.stale:
+            self._stale = (self._stale & model.stale.keys()) | came
         if not model.complete or not delta.complete:
             return
-        self._gather("stale", sum(verdict is not None for verdict in delta.stale.values()))
+        self._gather("stale", len(new))
         self._note_late_holders(model.late_holders)
         self._gather("failed", sum(task.state == "failed" for task in delta.added))
         self._gather("asked", sum(task.state == "asked" for task in delta.added))
