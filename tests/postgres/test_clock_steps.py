@@ -80,11 +80,13 @@ def test_a_watch_and_its_boards_agree_whether_an_expired_claim_is_proven(site: S
 def test_a_watch_takes_the_doubt_of_another_process_for_a_proof(site: Site) -> None:
     expired_long_ago(site, ttl=120)
     site.sql("UPDATE dibs.claim SET doubted = beat + 300 * 1000000000::bigint")
-    found: SimpleQueue[Verdict | None] = SimpleQueue()
+    found: SimpleQueue[dict[str, Verdict | None]] = SimpleQueue()
     hosts.CLOCKS.clear()
-    watch = dibs.open(site.where).watch(lambda d: [found.put(v) for v in d.stale.values()])
+    watch = dibs.open(site.where).watch(
+        lambda delta: found.put(dict(delta.stale)) if delta.stale else None
+    )
     try:
-        assert found.get(timeout=PATIENCE) is Verdict.EXPIRED
+        assert [*found.get(timeout=PATIENCE).values()] == [Verdict.EXPIRED]
     finally:
         watch.stop(PATIENCE)
 
