@@ -48,4 +48,16 @@ MUTANTS: list[Mutant] = [
         scenes.UNDONE,
         ("confirming:_made", "[0] == mine", "[0] != mine"),
     ),
+    mutant(
+        "a claim that is found by its name counts as one's own",
+        "Another server made it for the same request, and gave it away; a pause requeues it.",
+        scenes.TWINS_PAUSED,
+        ("claims:take", "if found and terms.nonce:", "if False:"),
+    ),
+    mutant(
+        "a claim that is found by its name is undone",
+        "Its maker has not written the record yet, and gives it away after it was undone.",
+        scenes.TWINS,
+        ("claims:take", "if found and terms.nonce:", "if False:"),
+    ),
 ]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dibs.files.claims import attach
+from dibs.files import claims
+from dibs.files.claims import FilesClaim, attach
+from dibs.host import Terms
 
-from .desk import Desk, board, claimed
-from .invariants import JANITOR
+from .desk import Desk, Options, board, claimed, task
+from .invariants import JANITOR, OPERATOR
 from .scenario import Faults
 from .scene import Part, scene
-from .scenes_claims import MINE, REAPER, held, renames
+from .scenes_claims import MINE, REAPER, held, one, renames
 from .simdisk import SimWorld
 
 SERVER = "the client has gone"
+TWIN = "00000000AF"
 
 
 def confirms(desk: Desk) -> str:
@@ -69,4 +72,47 @@ UNDONE_SLOWLY = scene(
     Faults(late=1, advances=1, advance_by=(11.0,)),
     strikes=lambda who, call: who == "srv" and renames(who, call),
 )
-SCENARIOS = [UNDONE, UNDONE_TWICE, UNDONE_LATE, UNDONE_SLOWLY]
+
+
+def _twin(desk: Desk) -> FilesClaim | None:
+    """Claim for a request that two servers got: both make the same name."""
+    terms = Terms(desk.store.host, desk.store.settings, "ann", None, "", None, TWIN)
+    return claims.take(desk.store, task("t.available"), terms)
+
+
+def gives_away(desk: Desk) -> str:
+    """Claim for a client that is there, which finishes."""
+    claim = desk.mine(_twin(desk))
+    if claim is None:
+        return "nothing"
+    desk.done(claim)
+    return "done"
+
+
+def takes_back(desk: Desk) -> str:
+    """Claim for a client that has gone."""
+    claim = _twin(desk)
+    if claim is None:
+        return "nothing"
+    return "released" if claim.release_unconfirmed(SERVER) else "kept"
+
+
+TWINS = scene(
+    "two servers make one claim for one request, and one undoes it",
+    one,
+    [Part("ann", gives_away), Part("srv", takes_back, JANITOR)],
+    Faults(lost=1, failed=1, total=1),
+    mode="bounded",
+)
+TWINS_PAUSED = scene(
+    "two servers make one claim for one request, and a pause comes between",
+    one,
+    [
+        Part("ann", gives_away),
+        Part("srv", takes_back, JANITOR),
+        Part("opr", Desk.pause, OPERATOR),
+    ],
+    options=Options(pauses=True),
+    mode="bounded",
+)
+SCENARIOS = [TWINS, TWINS_PAUSED, UNDONE, UNDONE_TWICE, UNDONE_LATE, UNDONE_SLOWLY]
