@@ -181,3 +181,11 @@ def test_the_sdk_is_named_if_it_is_too_old(board_dir: Path, tmp_path: Path) -> N
     found = json.loads(done.stdout)
     assert found["status"] == "not-installed"
     assert "too old" in found["error"]
+
+
+def test_the_result_of_a_task_may_be_as_long_as_its_argument_says() -> None:
+    result = ARGUMENTS["result"]
+    assert result.text == f"up to {result.chars:,} characters"
+    assert len(result.read("result", "x" * result.chars)) == result.chars
+    with pytest.raises(BadName, match=f"at most {result.chars:,} characters"):
+        result.read("result", "x" * (result.chars + 1))

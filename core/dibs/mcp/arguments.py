@@ -76,7 +76,7 @@ ARGUMENTS = {
     "wait": Argument(f"seconds, up to {WAIT}", WAIT),
     "slots": Argument("holders at a time", 999, 1, whole=True),
     "note": Argument("what the work does now"),
-    "result": Argument("up to 64 KiB"),
+    "result": Argument(f"up to {_CHARS:,} characters"),
     "how": Argument(
         "retry: the attempt failed, text says why; untouched: not started; "
         "ask: a person has to decide",
