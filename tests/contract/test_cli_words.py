@@ -179,6 +179,15 @@ def test_a_verb_that_reads_takes_the_exact_names_that_others_print(command: Comm
     assert command("log", "--last", "1", done).split()[1] == "done"
 
 
+def test_an_id_that_looks_like_a_filter_is_waited_for(command: Command) -> None:
+    command("add", "fence>0")
+    command("done", command("claim", "fence>0"))
+    command("add", "b")
+    command("claim", "b")
+    assert command("wait", "fence>0", "--timeout", "0").startswith("done/fence=3E0.")
+    command("wait", "fence>0", "fence<9", "--timeout", "0", code=4)
+
+
 def test_the_printed_name_of_a_claim_of_a_lock_is_not_another_lock(command: Command) -> None:
     lock = command("acquire", "door")
     assert lock in command("status", lock)

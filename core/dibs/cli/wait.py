@@ -27,7 +27,7 @@ def wait(voice: Voice, args: argparse.Namespace) -> int:
         raise BadName(f"{other!r} is an id and {terms[0]!r} is a filter: give only one kind")
     board = board_of(args)
     if terms:
-        tasks = _matching(board, terms) or _odd(board, terms)
+        tasks = _odd(board, terms) or _matching(board, terms)
         if not tasks:
             return _none(voice, terms)
     else:
