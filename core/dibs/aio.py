@@ -707,13 +707,17 @@ class AsyncLoop:
             await self._finish()
             while True:
                 found = await self._step(0, 1)
-                if found.over:
+                if self._over:  # closed by another task meanwhile
+                    await self._calls.do(partial(_release, found.kept), always=True)
+                if found.over or self._over:
                     raise StopAsyncIteration
                 if found.kept is not None:
                     self._claim = AsyncClaim(found.kept, self._calls)
                     self._task = _this_task()
                     return self._claim
                 await self._sleep(found.sleep)
+                if self._over:
+                    raise StopAsyncIteration
         except BaseException:
             self._calls.put(self._closing())
             raise

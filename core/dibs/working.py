@@ -404,7 +404,9 @@ class WorkLoop:
         """The thread that works on the claim."""
         self._free = threading.Lock()
         """Locked while a thread goes on to the next task."""
-        self._intake = intake_of(board, terms, wait, breaker, self._stop.is_set)
+        self._closed = threading.Event()
+        # Not a method: the loop would keep itself alive.
+        self._intake = intake_of(board, terms, wait, breaker, partial(_is_set, stop, self._closed))
         self._over = False
 
     def __repr__(self) -> str:
@@ -446,6 +448,9 @@ class WorkLoop:
             self._thread = threading.current_thread()
             self._kept = kept = hold(self._board, claim, self)
             begin(kept)
+            if self._over:  # closed in another thread meanwhile
+                drop(kept, "the loop was closed")
+                raise StopIteration
             return kept
         except BaseException:
             if claim is not None and self._kept is None:
@@ -467,6 +472,7 @@ class WorkLoop:
         self._over = True
         if os.getpid() != self._pid:
             return
+        self._closed.set()
         self._intake.hide()
         if self._kept is not None:
             fail_left(self._kept)
@@ -488,6 +494,10 @@ class WorkLoop:
             leave(kept, None, fails=False)
         self._kept = None
         note_end(self._intake, kept)
+
+
+def _is_set(*events: threading.Event | None) -> bool:
+    return any(event is not None and event.is_set() for event in events)
 
 
 def shared(user: str, why: str) -> BadName:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
+import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -205,6 +207,50 @@ def test_a_loop_in_two_threads_ends_no_claim_of_the_other(places: Places) -> Non
     assert [now(way, ident).state for ident in "ab"] == ["done", "claimed"]
     loop.close()
     assert beating() == []
+
+
+def test_a_loop_that_is_closed_while_it_waits_ends_and_claims_nothing(places: Places) -> None:
+    board = places().board
+    board.add("a")
+    done: list[str] = []
+
+    def work() -> None:
+        done.extend(claim.id for claim in loop)
+
+    loop = dibs.open(board.location.where).work(wait=PATIENCE, owner="w")
+    waiter = threading.Thread(target=work)
+    waiter.start()
+    while not board.snapshot().waiters:
+        waiter.join(0.01)
+    loop.close()
+    board.add("c")
+    waiter.join(PATIENCE)
+    assert not waiter.is_alive()
+    assert (done, board.find("c")[0].state, beating()) == (["a"], "available", [])
+
+
+@pytest.mark.parametrize("make", ["new lock", "slots", "next", "named"])
+def test_a_block_that_no_one_has_is_gone_at_once(places: Places, make: str) -> None:
+    """Also before the next collection of garbage: its end releases a claim that a signal left."""
+    board = places().board
+    board.add("a")
+    gc.disable()
+    try:
+        makes: dict[str, Callable[[], Any]] = {
+            "new lock": lambda: board.lock("x"),
+            "slots": lambda: board.lock("x", slots=2),
+            "next": board.working,
+            "named": lambda: board.working("a"),
+        }
+        made = makes[make]()
+        claim = made.__enter__()
+        block = weakref.ref(made)
+        del made
+        assert block() is None
+        assert claim.lost.wait(PATIENCE)
+        assert claim.outcome == "released"
+    finally:
+        gc.enable()
 
 
 def ends(verb: str, *given: Any, **terms: Any) -> Callable[[Any], None]:

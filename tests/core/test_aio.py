@@ -415,10 +415,10 @@ def test_a_body_may_wait_for_a_task_that_works_on_its_claim(
                 with suppress(ValueError, ExceptionGroup):
                     await awaited(handle(claim, fails=fails))
         assert isinstance(refused.value.__cause__, ValueError)
+        assert (await board.find("c"))[0].attempts == 1  # after the loop was closed
+        assert states(plain)["done"] == 2
 
     run(work)
-    assert states(plain)["done"] == 2
-    assert plain.find("c")[0].attempts == 1
 
 
 def test_each_go_of_a_loop_may_be_a_task_but_of_one_worker_only(where: Path) -> None:
@@ -449,6 +449,24 @@ def test_each_go_of_a_loop_may_be_a_task_but_of_one_worker_only(where: Path) -> 
 
     run(work)
     assert states(plain) == {"done": 3}
+
+
+def test_a_loop_that_is_closed_while_it_waits_ends_and_claims_nothing(where: Path) -> None:
+    plain = dibs.open(where)
+
+    async def work() -> None:
+        board = await dibs.aio.open(where)
+        loop = board.work(wait=PATIENCE, owner="w")
+        waits = asyncio.create_task(loop.__anext__())
+        while not plain.snapshot().waiters:  # noqa: ASYNC110  # the board has no event
+            await asyncio.sleep(0.01)
+        await loop.aclose()
+        await board.add("a")
+        with pytest.raises(StopAsyncIteration):
+            await waits
+
+    run(work)
+    assert states(plain) == {"available": 1}
 
 
 def test_a_claim_that_a_loop_hands_to_a_task_is_not_committed(where: Path) -> None:

@@ -77,7 +77,8 @@ def move(
             store.port.rename(src, dst, keep or again)
             return True
         except OSError as failed:
-            error = failed
+            # Its traceback refers to this call, so it would keep the block alive that made it.
+            error = failed.with_traceback(None)
         here, there = store.look(src), store.look(dst)
         landed = landed or error.errno not in (errno.ENOENT, errno.EEXIST)
         ours = bool(there) and _landed(store, src, dst, here)
