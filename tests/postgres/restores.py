@@ -53,6 +53,9 @@ def started_as_a_primary(site: Site) -> None:
         _goes_on(there, lost, after)
         backup.restart()
         there.board.add("later")
+        (backup.data / "backup_label.old").unlink()
+        backup.restart()
+        there.board.add("last")
         assert len(there.floors()) == 1, "a start is not a history"
     finally:
         backup.end()

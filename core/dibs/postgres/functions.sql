@@ -192,6 +192,7 @@ CREATE OR REPLACE FUNCTION dibs.floor() RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
   h dibs.history;
   v_server text := dibs.server();
+  v_name text;
 BEGIN
   PERFORM dibs.durable();
   SELECT * INTO h FROM dibs.history x ORDER BY x.line DESC LIMIT 1;
@@ -202,7 +203,9 @@ BEGIN
   SELECT * INTO h FROM dibs.history x ORDER BY x.line DESC LIMIT 1;
   IF h.server = v_server THEN
     RETURN h.line;
-  ELSIF h.name = dibs.lineage() THEN
+  END IF;
+  v_name := dibs.lineage();
+  IF v_name IN (h.name, regexp_replace(h.name, ' [^ ]*$', ' -')) THEN -- `-`: may not be read, or is gone
     UPDATE dibs.history x SET server = v_server WHERE x.line = h.line;
     RETURN h.line;
   END IF;
