@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from dibs.model.evidence import LATE, Evidence, Proof, Verdict
+from dibs.model.evidence import BEATS, LATE, PER_TTL, Evidence, Proof, Verdict
 from dibs.model.holder import NO_LOCK, NO_RECORD
 from dibs.model.sample import SECOND, from_the_future
 
@@ -113,7 +113,7 @@ def _cadence(holder: Holder, now: Sample, exact: bool, cadence: float | None) ->
     if cadence is None or (holder.flaw == NO_LOCK):
         return
     if not cadence:
-        usual = f"; a dibs worker beats every {_period(holder.ttl / 3)}"
+        usual = f"; a dibs worker beats every {_period(holder.ttl / PER_TTL)}"
         usual = "" if holder.task.is_shell_claim else usual
         yield Proof("cadence", f"not known yet{usual}", 0)
         return
@@ -159,13 +159,21 @@ def beside(holder: Holder, now: Sample, others: Iterable[Holder]) -> Iterator[Pr
     """Whether other claims of the same host still beat; nothing if there are no others."""
     host = holder.host
     same = [f for f in others if f.task.name != holder.task.name and f.host == host]
-    stale = sum(f.expired(now) for f in same)
+    beat = sum(f.age(now) <= _silence(f) for f in same)
     if host and same:
-        beat = len(same) - stale
-        how = "none beats" if not beat else f"{beat} beating" if stale else "all beat"
+        how = f"{beat} beating" if beat < len(same) else "all beat"
+        if not beat:
+            last = min(f.age(now) for f in same)
+            which = "it has not" if len(same) == 1 else "none has"
+            how = f"{which} beaten for {_span(last)}"
         claims = "other claim" if len(same) == 1 else "other claims"
         text = f"{len(same)} {claims} on {host}, {how}"
         yield Proof("host", text, -1 if not beat else 0)
+
+
+def _silence(holder: Holder) -> float:
+    """The age of a last beat from which a holder does not count as beating, in seconds."""
+    return holder.ttl if holder.task.is_shell_claim else max(2.0, holder.ttl * BEATS / PER_TTL)
 
 
 def _period(seconds: float) -> str:

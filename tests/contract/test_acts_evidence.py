@@ -172,7 +172,7 @@ def test_the_evidence_counts_only_the_other_claims_of_the_same_host(place: Place
     host = place.board.host.name
     assert counted()[1:] == (f"2 other claims on {host}, 1 beating", 0)
     place.advance(TTL)
-    assert counted()[1:] == (f"2 other claims on {host}, none beats", -1)
+    assert counted()[1:] == (f"2 other claims on {host}, none has beaten for 2 min", -1)
     assert "host" not in proofs_of(place.board.evidence(tasks[0]))
 
 

@@ -16,16 +16,20 @@ from dibs.files.engine import FilesBoard
 from dibs.files.reader_thread import watch_directory
 from dibs.model.delta import Delta
 from dibs.model.health import Health, Trouble
+from dibs.proofs import beside
 from dibs_tui.app import DibsApp
 from dibs_tui.model.board import BoardModel
 from dibs_tui.model.brake import HEALTHY, Brake
-from dibs_tui.model.causes import MissedBeat
+from dibs_tui.model.causes import MissedBeat, causes
+from dibs_tui.model.folds import folds_of
+from dibs_tui.model.owners import held
+from dibs_tui.model.problems import problems
 from dibs_tui.settings.config import Config
 from dibs_tui.settings.memory import Remembered
 from dibs_tui.source.board_source import BoardSource
 from dibs_tui.text.ages import clock
 from tests.core.tools import Movable, World, opened
-from tests.tui.board_models import SECOND, holder, still, task_of
+from tests.tui.board_models import NOW, SECOND, holder, still, task_of
 from tests.tui.live import drive, text_of, until
 
 
@@ -188,9 +192,13 @@ def test_the_brake_judges_the_board_as_it_is_also_at_its_opening(opened_before: 
     assert not model.brake.why(time.monotonic() + HEALTHY + 1)
 
 
-def silent_board(ages: dict[str, list[float]], ttl: float = 120.0) -> BoardModel:
+def silent_board(
+    ages: dict[str, list[float]], ttl: float = 120.0, boot: list[int] | None = None
+) -> BoardModel:
     """A board with a claim for each age of a last beat, by host; those beyond the ttl expired."""
-    model, found, stale = still(), dict[str, Holder](), dict[str, dibs.Verdict | None]()
+    model = still() if boot is None else BoardModel(lambda: boot[0])
+    model.apply(Delta(now=NOW))
+    found, stale = dict[str, Holder](), dict[str, dibs.Verdict | None]()
     for host, beats in ages.items():
         for n, age in enumerate(beats):
             task = task_of(f"{host}-{n}.f1.w-{len(found):010X}.claimed")
@@ -339,3 +347,36 @@ def test_a_clock_that_jumps_under_the_board_locks_acts_on_many_until_the_word_is
             source.stop(5)
 
     asyncio.run(run())
+
+
+def test_a_board_opened_in_mid_lease_knows_that_its_claims_are_late() -> None:
+    model = silent_board({"web-1": [80.0] * 5, "web-2": [80.0, 59.0]})
+    late = [claim.holder.age(model.now) for claim in held(model) if claim.late]
+    assert late == [80.0] * 6
+    assert [group.title[:5] for group in problems(model, Config())] == ["late:"]
+    assert not model.cadence(next(iter(model.holders))), "that is assumed, not seen"
+
+
+def test_the_brake_engages_between_two_reports_as_claims_become_late() -> None:
+    boot = [NOW.boot]
+    model = silent_board({"web-1": [28.0] * 3, "web-2": [28.0] * 9}, boot=boot)
+    task = task_of("short.f1.w-00000000FF.claimed")
+    beat = model.now.fs - 31 * SECOND
+    short = {task.name: Holder(task, beat, 30, beat, "w", "web-1")}
+    model.apply(Delta(added=(task,), holders=short, stale={task.name: dibs.Verdict.EXPIRED}))
+    assert not model.brake.stopped, "the others may beat"
+    boot[0] += 34 * SECOND
+    model.tick()
+    assert (model.brake.stopped, len(model.stale)) == (13, 1)
+
+
+def test_claims_count_as_beating_only_while_they_beat() -> None:
+    model = silent_board({"web-1": [121.0] * 4 + [100.0, 80.0, 80.0]})
+    (cause,) = causes(model, held(model))
+    assert cause.reason.endswith(", 3 others have not beaten for 1m20s")
+    (fold,) = folds_of(model, ["stale"], None)
+    assert "3 others have not beaten for 1m20s" in fold.note
+    (line,) = beside(
+        model.holders["web-1-0.f1.w-0000000000.claimed"], model.now, model.holders.values()
+    )
+    assert line.text.startswith("6 other claims on web-1, none has beaten for 80 s")

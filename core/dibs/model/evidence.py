@@ -56,5 +56,9 @@ class Evidence(NamedTuple):
     proofs: tuple[Proof, ...]
 
 
+PER_TTL = 3
+"""How often a dibs worker beats within its ttl."""
+BEATS = 1.5
+"""A holder beats as long as its last heartbeat is within this multiple of the usual gap."""
 LATE = 2.2
 """A gap between heartbeats is suspicious above this multiple of the usual gap."""

@@ -363,7 +363,7 @@ class BoardModel:
     def cadence(self, name: str) -> float:
         """The usual seconds between two beats of a claim; 0 if too few were seen."""
         history = self.beat_histories.get(name)
-        return history.cadence / 1e9 if history is not None and history.due() else 0.0
+        return history.cadence / 1e9 if history is not None and history.is_known else 0.0
 
     def ageless(self) -> list[str]:
         """Tasks that need attention and of which it is not known since when."""
@@ -512,11 +512,6 @@ class BoardModel:
             listing.folds.opened.add(fold.head.name)
             listing.sorted_tasks.force(members, ())
 
-    def live_on(self, host: str) -> int:
-        """The number of claims on a host that are not stale."""
-        stale = (self.holders.get(name) for name in self.stale)
-        return self._hosts[host] - sum(one is not None and one.host == host for one in stale)
-
     def gone(self) -> list[GoneHost]:
         """The hosts that stopped, and whose claims were reaped, until that was seen."""
         alive = {*self._hosts, *(waiter.host for waiter in self.waiters)}
@@ -628,7 +623,8 @@ class BoardModel:
                 self._note_host(self.holders.get(name), holder)
                 self.holders[name] = holder
                 history = self.beat_histories.get(name, _NEW)
-                history = self.beat_histories[name] = history.with_beat(holder.beat)
+                ttl = 0.0 if holder.task.is_shell_claim else holder.ttl
+                history = self.beat_histories[name] = history.with_beat(holder.beat, ttl)
                 self._late.note(name, history.due())
         back = [n for n, v in delta.stale.items() if v is None and n in self.stale]
         found = [n for n, verdict in delta.stale.items() if self._set_verdict(n, verdict)]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from dibs import Verdict
+from dibs.model.evidence import PER_TTL
 from dibs_tui.model.owners import HeldClaim, held, terms
 from dibs_tui.text.ages import clock, counted, short
 
@@ -23,8 +24,6 @@ _SECOND = 1_000_000_000
 _MIN_PERIOD = 2 * _SECOND
 _STRAY = 2
 """The number of claims on other hosts from which more than one host is affected."""
-_BEATS_PER_TTL = 3
-"""How often a dibs worker beats within its ttl."""
 
 
 class MissedBeat(NamedTuple):
@@ -64,8 +63,47 @@ class Cause(NamedTuple):
 def missed_beat(claim: HeldClaim) -> MissedBeat:
     """The two times between which a claim stopped."""
     holder = claim.holder
-    period = max(_MIN_PERIOD, int(claim.cadence or holder.ttl * _SECOND / _BEATS_PER_TTL))
+    period = max(_MIN_PERIOD, int(claim.cadence or holder.ttl * _SECOND / PER_TTL))
     return MissedBeat(holder.beat, holder.beat + period, claim.host, holder.task.name, claim.stale)
+
+
+class Others(NamedTuple):
+    """The claims of a host that are not stale, beside stale ones."""
+
+    total: int = 0
+    beating: int = 0
+    beat: int = 0
+    """The time of the latest beat, in nanoseconds of the board's clock."""
+
+    def text(self, now: int) -> str:
+        """How many still beat; if none does, since when. Empty without others."""
+        if self.beating or not self.total:
+            beat = "beats" if self.beating == 1 else "beat"
+            return f"{counted(self.beating, 'other')} still {beat}" if self.total else ""
+        have = "has" if self.total == 1 else "have"
+        ago = short((now - self.beat) / _SECOND)
+        return f"{counted(self.total, 'other')} {have} not beaten for {ago}"
+
+
+_NONE = Others()
+
+
+def others_by_host(claims: Iterable[HeldClaim]) -> dict[str, Others]:
+    """The claims that are not stale, by host."""
+    found: dict[str, Others] = {}
+    for claim in claims:
+        if not claim.stale:
+            total, beating, beat = found.get(claim.host, _NONE)
+            beat = max(beat, claim.holder.beat)
+            found[claim.host] = Others(total + 1, beating + (not claim.silent), beat)
+    return found
+
+
+def others_on(model: KnownBoard, hosts: Container[str]) -> dict[str, Others]:
+    """The claims of these hosts that are not stale, by host."""
+    stale, holders = model.stale, model.holders
+    names = [n for n, one in holders.items() if n not in stale and one.host in hosts]
+    return others_by_host(held(model, names=names))
 
 
 def silent_hosts(model: KnownBoard) -> Iterator[HeldClaim]:
@@ -75,7 +113,7 @@ def silent_hosts(model: KnownBoard) -> Iterator[HeldClaim]:
     """
     now, beating = model.now.fs, set[str]()
     for holder in model.holders.values():
-        if now - holder.beat <= max(_MIN_PERIOD, holder.ttl * _SECOND / _BEATS_PER_TTL):
+        if now - holder.beat <= max(_MIN_PERIOD, holder.ttl * _SECOND / PER_TTL):
             beating.add(holder.host)
     names = [
         name
@@ -131,14 +169,14 @@ def _stale(claims: Iterable[HeldClaim]) -> dict[str, HeldClaim]:
 
 def _places(model: KnownBoard, claims: Sequence[HeldClaim]) -> Iterator[Cause]:
     """The hosts with many stale claims, and the owners of those on other hosts."""
-    alive = Counter(claim.host for claim in claims if not claim.stale)
+    others = others_by_host(claims)
     for kind, what, part in _by_place(_stale(claims).values()):
         if kind == "host":
             # A process is seen to be dead only on the host of this dashboard, which is running.
             dead = sum(model.stale[claim.holder.task.name] is Verdict.DEAD for claim in part)
-            word = "stale" if alive[what] or dead else "all stale"
+            word = "stale" if what in others or dead else "all stale"
             word = "exited" if dead == len(part) else word
-            yield _cause(model, "host", what, word, part, beating=alive[what])
+            yield _cause(model, "host", what, word, part, others.get(what, _NONE))
         else:
             yield _cause(model, "owner", what, "stale", part)
 
@@ -211,18 +249,22 @@ def _moments(model: KnownBoard, stale: dict[str, HeldClaim]) -> Iterator[Cause]:
 
 
 def _cause(
-    model: KnownBoard, kind: str, what: str, word: str, part: list[HeldClaim], *, beating: int = 0
+    model: KnownBoard,
+    kind: str,
+    what: str,
+    word: str,
+    part: list[HeldClaim],
+    others: Others = _NONE,
 ) -> Cause:
     names = tuple(claim.holder.task.name for claim in part)
     beats = [claim.holder.beat for claim in part]
     age = short((model.now.fs - min(beats)) / _SECOND)
     verdicts = Counter(model.stale[name].upper() for name in names)
     evidence = ", ".join(v if n == len(names) else f"{n:,} {v}" for v, n in verdicts.most_common())
-    others = f", {counted(beating, 'other')} still beat" if beating > 1 else ""
-    others = ", 1 other still beats" if beating == 1 else others
+    besides = f", {text}" if (text := others.text(model.now.fs)) else ""
     exited = set(verdicts) == {Verdict.DEAD.upper()}
     count = f"{len(names):,} processes exited" if exited else counted(len(names), "claim")
     count = f"all {len(names):,} claims stopped beating" if word == "all stale" else count
     since = clock(max(beats))
-    reason = f"{evidence} · {count} · oldest {age} · since {since}{others}"
+    reason = f"{evidence} · {count} · oldest {age} · since {since}{besides}"
     return Cause(f"{kind}/{what}", what, word, reason, terms(kind, what), names)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dibs import Task
 from dibs.model.task import FAILED
-from dibs_tui.model.causes import MANY, Cause, causes
+from dibs_tui.model.causes import MANY, Cause, Others, causes, others_on
 from dibs_tui.model.failures import TIMES, TOGETHER, shared_failures
 from dibs_tui.model.owners import HeldClaim, held
 from dibs_tui.text.ages import clock, counted
@@ -67,29 +67,34 @@ def _stale(model: BoardModel, test: Test | None) -> Iterator[Fold]:
         return
     known = sorted(causes(model, found.values()), key=lambda cause: cause.is_moment)
     taken: set[str] = set()
+    others = others_on(model, {cause.what for cause in known if cause.key.startswith("host")})
     for cause in known:
         names = tuple(name for name in cause.claims if name not in taken)
         if len(names) >= MANY:
             taken.update(names)
-            yield _stopped(model, cause, [found[name] for name in names])
+            besides = others.get(cause.what) if cause.key.startswith("host") else None
+            yield _stopped(model, cause, [found[name] for name in names], besides or Others())
 
 
-def _stopped(model: BoardModel, cause: Cause, claims: list[HeldClaim]) -> Fold:
+def _stopped(model: BoardModel, cause: Cause, claims: list[HeldClaim], besides: Others) -> Fold:
     names = tuple(claim.holder.task.name for claim in claims)
     beats = [claim.holder.beat for claim in claims]
     verdicts = Counter(str(model.stale[name]) for name in names)
     verdict, same = verdicts.most_common(1)[0]
     owners = {claim.owner for claim in claims}
     hosts = {claim.host for claim in claims}
-    beating = model.live_on(cause.what) if cause.key.startswith("host") else 0
     parts = [counted(len(owners), "owner")] if len(owners) > 1 else []
     others = [f"{n:,} {word.upper()}" for word, n in verdicts.items() if word != verdict]
     spread = (max(beats) - min(beats)) // _SECOND
-    if beating:
-        parts.append(f"{counted(beating, 'other')} still {'beats' if beating == 1 else 'beat'}")
+    if besides.total:
+        parts.append(besides.text(model.now.fs))
     elif spread <= _AT_ONCE:
         parts.append(f"all beats stopped within {max(1, spread)} s")
-    word = "stale since" if beating or not cause.key.startswith(("host", "moment")) else "stopped"
+    word = (
+        "stale since"
+        if besides.beating or not cause.key.startswith(("host", "moment"))
+        else "stopped"
+    )
     title = f"{clean(cause.what, 200)} {word} {clock(max(beats))[:5]}"
     host = next(iter(hosts)) if len(hosts) == 1 else counted(len(hosts), "host")
     return Fold(

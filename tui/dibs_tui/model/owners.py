@@ -35,6 +35,8 @@ class HeldClaim(NamedTuple):
     stale: bool
     unknown: bool = False
     """Whether it is stale, and nothing says that its holder has stopped."""
+    silent: bool = False
+    """Whether its last beat is too old for a holder that still beats."""
 
 
 class OwnerGroup(NamedTuple):
@@ -103,14 +105,16 @@ def held(
             continue
         history = beat_histories.get(name)
         is_stale, due = name in stale, history.due() if history is not None else 0
+        silent_from = history.silent_from if history is not None else 0
         yield HeldClaim(
             holder,
             holder.owner,
             holder.host,
-            history.cadence if history is not None and due else 0.0,
+            history.cadence if history is not None and history.is_known else 0.0,
             not is_stale and 0 < due < now,
             is_stale,
             is_stale and stale[name] is Verdict.UNKNOWN,
+            0 < silent_from < now,
         )
 
 

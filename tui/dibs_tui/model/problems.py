@@ -290,9 +290,10 @@ def _late(model: BoardModel, claims: Iterable[HeldClaim]) -> _Found:
         name, age = task.name, holder.age(now)
         if name in folded:
             continue
-        usual, left = short(claim.cadence / 1e9), max(0.0, holder.ttl - age)
+        usual = f", usually every {short(claim.cadence / 1e9)}" if claim.cadence else ""
+        left = max(0.0, holder.ttl - age)
         reason = (
-            f"{_holder(claim)}: no heartbeat for {short(age)}, usually every {usual}; "
+            f"{_holder(claim)}: no heartbeat for {short(age)}{usual}; "
             f"lease expires in {short(left)}"
         )
         yield -left, Problem(3, f"3/{name}", "late", holder.task.id, "late", reason, holder.task)
