@@ -184,7 +184,7 @@ class TaskTable(Window, inherit_bindings=False):
 
     def _fold(self, name: str) -> Fold | None:
         """The fold whose line has this name."""
-        folds = self._open_listing().folds
+        folds = self._listing.folds if self._listing is not None else None
         return folds.folds.get(name) if folds is not None else None
 
     def _members(self, fold: Fold, names: Iterable[str]) -> list[Task]:
@@ -343,6 +343,7 @@ class TaskTable(Window, inherit_bindings=False):
         if self._listing is None:
             self._listing = self._new_listing()
             self._hold(self._listing)
+            self._cursor.onto(self._listing.sorted_tasks)
         return self._listing
 
     def _new_listing(self, first: int | None = None) -> Listing:
@@ -440,9 +441,9 @@ class TaskTable(Window, inherit_bindings=False):
 
     def _view_in_place(self) -> None:
         """Take the rows' places as those that the operator has chosen."""
-        if self.listed:
+        if self.listed:  # a closed table has none
             self.catch_up()
-        self._note_moves(by_hand=True)
+            self._note_moves(by_hand=True)
         super()._view_in_place()
 
     def _moved_by_act(self, before: object, now: Task | None) -> bool:
@@ -597,7 +598,13 @@ class TaskTable(Window, inherit_bindings=False):
         return self._model.state_of(line) if line.name in self._model.tasks else line.state
 
     def follow(self, came: Iterable[Task]) -> None:
-        """Keep cursor and marks on tasks that have a new name in the same state."""
+        """Keep cursor and marks on tasks that have a new name in the same state.
+
+        A mark on a claim is on exactly that claim, and leaves with it.
+        """
+        gone = [m for m in self.marks.values() if m.live and m.name not in self._model.tasks]
+        if gone:
+            self.mark(gone, on=False)
         if self.marks or self._cursor.moved:
             for task in came:
                 self._follow(task)
@@ -605,7 +612,7 @@ class TaskTable(Window, inherit_bindings=False):
     def _follow(self, task: Task) -> None:
         for mark in [m for m in self.marks.values() if m.id == task.id]:
             # The operator has not seen a new state yet, so that mark stays on the old name.
-            if mark.state == task.state and mark.name not in self._model.tasks:
+            if not mark.live and mark.state == task.state and mark.name not in self._model.tasks:
                 del self.marks[mark.name]
                 self.marks[task.name] = task
         current = self._cursor.task
