@@ -121,12 +121,14 @@ def test_a_turn_that_was_left_does_not_stop_who_has_the_claim(scratch: Path) -> 
     (found,) = board.check()
     assert (found.name, found.repair, found.fault) == (f".dibs/aside/{name}", None, False)
     board.attach(name).beat()
+    assert board.repair() == []
+    assert not turn.exists()
+    turn.write_text("00000000AF")
     began = world.boot
     board.attach(name).confirm()
     assert world.boot == began, "it waited for the turn"
-    assert not board.attach(name).release_unconfirmed()
-    assert board.repair() == []
     assert not turn.exists()
+    assert not board.attach(name).release_unconfirmed()
     assert board.check() == []
     board.attach(name).verify()
 

@@ -131,6 +131,7 @@ class FilesClaim(ClaimBase):
             return
         if confirming.is_beaten(self._store, self.task):  # a turn that was left does not matter
             self._renew(record._replace(confirmed=True))
+            confirming.end_turn(self._store, self.task)
             return
         with confirming.turn(self._store, self.task) as mine:
             if not mine:

@@ -89,3 +89,8 @@ def is_beaten(store: BoardFiles, task: Task) -> bool:
     """Whether a beat came so late after the claim was made that no one undoes it any more."""
     facts = facts_of(store, task)
     return facts is not None and facts.beat - facts.since > _AS_MADE
+
+
+def end_turn(store: BoardFiles, task: Task) -> None:
+    """Remove a turn that was left: after a confirmation, whoever takes one undoes nothing."""
+    store.drop(f"{ASIDE}/{task.stem}")
