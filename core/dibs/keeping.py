@@ -43,14 +43,15 @@ _REASON = 1000
 class unmasked:
     """Raises what a signal handler raised while a thread was started or joined.
 
-    `threading` of Python 3.11 and 3.12 can replace it by `RuntimeError: release unlocked lock`.
+    `threading` of Python 3.11 and 3.12 can replace it by `RuntimeError: release unlocked lock`, or
+    by a `KeyError` of its table of threads that begin.
     """
 
     def __enter__(self) -> None:
         """Nothing is needed before."""
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, RuntimeError) and error.__context__ is not None:
+        if isinstance(error, RuntimeError | KeyError) and error.__context__ is not None:
             raise error.__context__ from None
 
 

@@ -207,24 +207,26 @@ class Working:
         self._what = what
         self._take = take
         self._kept: KeptClaim | None = None
-        self._free = threading.Lock()
-        """Locked from before the wait until the claim has ended."""
+        self._entries: dict[str, object] = {}
+        """The entry that waits, or is kept; no lock, which says of no one that he has locked it."""
 
     def __repr__(self) -> str:
         now = description(self._kept) if self._kept is not None else "not entered"
         return f"<working {self._what}: {now}>"
 
     def __enter__(self) -> KeptClaim:
-        if not self._free.acquire(blocking=False):
-            raise in_use(self._verb)
+        entry = object()
         claim: Claim | None = None
         try:
+            if self._entries.setdefault("one", entry) is not entry:
+                raise in_use(self._verb)
             claim = self._take()
             self._kept = kept = hold(self._board, claim, self)
             begin(kept)
             return kept
         except BaseException:
-            self._leave(claim)
+            if self._entries.get("one") is entry:
+                self._leave(claim)
             raise
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
@@ -238,7 +240,7 @@ class Working:
     def _leave(self, claim: Claim | None = None) -> None:
         """Release what a signal left without an end."""
         kept, self._kept = self._kept, None
-        self._free.release()
+        self._entries.clear()
         if kept is not None:
             drop(kept, "interrupted")
         elif claim is not None:

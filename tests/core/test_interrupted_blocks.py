@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 import dibs
+from dibs.keeping import unmasked
 from tests.core.tools import in_child, settle
 from tests.patience import PATIENCE
 
@@ -96,6 +97,41 @@ def kept(board: dibs.Board) -> Iterator[str]:
     for task in board.snapshot().tasks.values():
         if task.state in ("claimed", "held") and f"dibs-beats-{task.id}" in threads:
             yield task.stem
+
+
+def test_a_block_whose_entry_was_interrupted_can_be_entered_again(board_dir: Path) -> None:
+    """At any point before its body; it is made once, as a lock of threads is."""
+    settle(board_dir)
+    board = dibs.open(board_dir)
+    board.acquire("x").release()
+    at, steps = 0, 0
+    block = board.lock("x")
+    while steps >= at:
+        at += 1
+        entered = False
+        with Interrupts(at, Alarmed) as interrupts, suppress(Alarmed):
+            block.__enter__()
+            entered = True
+        steps = interrupts.steps
+        if entered:
+            block.__exit__(None, None, None)
+        else:
+            for task in board.find("x"):
+                if task.state == "held":
+                    board.force_release(task.stem, "without heartbeats, so it would expire")
+            with block:
+                pass
+        if at > 25:  # then its thread is started
+            break
+    assert at > 20
+
+
+def test_what_a_signal_handler_raised_is_not_hidden_by_threading() -> None:
+    for hides in (KeyError, RuntimeError):
+        hidden = hides("of threading")
+        hidden.__context__ = Alarmed()
+        with pytest.raises(Alarmed), unmasked():
+            raise hidden
 
 
 @pytest.mark.parametrize(
