@@ -23,13 +23,14 @@ from dibs_tui.model.brake import HEALTHY, Brake
 from dibs_tui.model.causes import MissedBeat, causes
 from dibs_tui.model.folds import folds_of
 from dibs_tui.model.owners import held
+from dibs_tui.model.problem_lines import lines_of
 from dibs_tui.model.problems import problems
 from dibs_tui.settings.config import Config
 from dibs_tui.settings.memory import Remembered
 from dibs_tui.source.board_source import BoardSource
 from dibs_tui.text.ages import clock
 from tests.core.tools import Movable, World, opened
-from tests.tui.board_models import NOW, SECOND, holder, still, task_of
+from tests.tui.board_models import NOW, SECOND, holder, put, still, task_of
 from tests.tui.live import drive, text_of, until
 
 
@@ -380,3 +381,25 @@ def test_claims_count_as_beating_only_while_they_beat() -> None:
         model.holders["web-1-0.f1.w-0000000000.claimed"], model.now, model.holders.values()
     )
     assert line.text.startswith("6 other claims on web-1, none has beaten for 80 s")
+
+
+def test_the_probe_is_offered_only_for_a_directory_and_no_worker_while_the_storage_is_suspect(
+    tmp_path: Path,
+) -> None:
+    dibs.open(tmp_path)
+    app = DibsApp(BoardSource(str(tmp_path)), Config(), remembered=Remembered())
+    assert app.model.check_command == f"`dibs -d {tmp_path} check --probe`"
+    url = "http://127.0.0.1:9"
+    assert not DibsApp(BoardSource(url), Config(), remembered=Remembered()).model.check_command
+
+    model = silent_board({"web-1": [121.0] * 5, "web-2": [121.0] * 5})
+    put(model, "t.available")
+    model.apply(Delta(complete=True, since={"t.available": model.now.fs - 900 * SECOND}))
+    (line,) = [line for line in lines_of(model, problems(model, Config())) if not line.problem.rank]
+    assert line.does == ""
+    assert not model.untaken()
+    model.check_command = app.model.check_command
+    (line,) = [line for line in lines_of(model, problems(model, Config())) if not line.problem.rank]
+    assert line.does == "dibs check --probe"
+    model.brake.unlock()
+    assert model.untaken() == 1

@@ -101,6 +101,8 @@ class DibsApp(App[None]):
         self.theme = self._wanted_theme()
         self.source = source
         self.model = BoardModel(source.boottime)
+        if source.location.folder:  # only a directory has a storage that dibs can test
+            self.model.check_command = source.location.runnable("`dibs check --probe`")
         self.wall = wall
         self.walled = False
         """Whether the wall display is shown, which is silent."""

@@ -24,8 +24,6 @@ from dibs_tui.text.safe import clean
 _HELD = 2.0
 """Seconds after a refused act in which nothing is copied: `y` was meant to confirm it."""
 
-_CHECK = "run `dibs check --probe`; then `allow bulk acts` (:) unlocks them"
-
 Ended = Callable[[dict[str, Outcome] | None], None]
 """Called with the outcome of each task by its exact name; None if the dialog was cancelled."""
 
@@ -207,7 +205,9 @@ class ActController:
         for act in acts_of(command):
             chosen = fitting(act, targets)
             if braked := self.why_braked(act, (target.task for target in chosen)):
-                return f"locked: {braked}; {_CHECK}"
+                check = self._model.check_command
+                first = f"run {check}; then " if check else ""
+                return f"locked: {braked}; {first}`allow bulk acts` (:) unlocks them"
             if chosen:
                 self._dialogs.act(act, chosen, self._ended, left_out(act, targets), self._undo_last)
                 return None

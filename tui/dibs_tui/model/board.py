@@ -178,6 +178,8 @@ class BoardModel:
         self._wait_times = WaitTimes()
         self.late_holders = LateHolders()
         self.brake = Brake()
+        self.check_command = ""
+        """The command that tests the storage of this board; empty if there is none for it."""
         self.storage = ReadOnlyStorage()
         self._kind: tuple[object, ...] = ()
         """The health of the watch that the storage was last judged by, without its times."""
@@ -264,7 +266,12 @@ class BoardModel:
         return chain(self.failing.values(), self._untried.values())
 
     def untaken(self) -> int:
-        """How many tasks are available while no worker works or waits, for some seconds."""
+        """How many tasks are available while no worker works or waits, for some seconds.
+
+        None are counted while the storage is suspect, which stops workers: another would stop too.
+        """
+        if self.brake.why(time.monotonic()):
+            return 0
         first = self.oldest.first(self.tasks)
         if not self.complete or first is None:
             return 0

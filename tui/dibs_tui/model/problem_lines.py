@@ -101,12 +101,13 @@ def _line(model: BoardModel, problem: Problem) -> ProblemLine:
             return ProblemLine(problem, False, word, ago, reason, "back", "hides")
         case 10:
             return ProblemLine(problem, False, word, None, reason, "deliveries", ":deliveries")
-    command = plain if not folds else _CHECK if problem.rank == STORAGE else _RELEASE
+    command = plain if not folds else _RELEASE
+    if folds and problem.rank == STORAGE:
+        command = "", "dibs check --probe" if model.check_command else ""
     return ProblemLine(problem, folds, word, None, reason, *command)
 
 
 _RELEASE = ("force-release", "release")
-_CHECK = ("", "dibs check --probe")
 
 
 def _stopped(model: BoardModel, problem: Problem) -> tuple[float, str]:
