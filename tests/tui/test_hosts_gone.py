@@ -66,7 +66,15 @@ def test_a_host_is_gone_if_its_claims_were_reaped_and_it_has_no_other(later: boo
     assert said(model) == []
     assert problems(model, Config()) == []
     model.apply(Delta(events=reaps("gpu-7", 3, ago=10)))
-    assert said(model)[0].endswith("4 workers, 43 claims reaped"), "it was lost again"
+    assert said(model)[0].endswith("3 workers, 3 claims reaped"), "it was lost again"
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_only_the_last_of_two_losses_of_a_host_counts(newest_first: bool) -> None:
+    losses = [*reaps("gpu-7", 40, ago=900), *reaps("gpu-7", 40)]
+    model = still()
+    model.apply(Delta(past=tuple(losses[::-1] if newest_first else losses), reasons_read=True))
+    assert said(model) == [f"gpu-7 gone since {AT} · 4 workers, 40 claims reaped"]
 
 
 def test_a_host_that_works_again_is_not_gone() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from dibs.model.events import BY_OPERATOR
@@ -58,6 +59,8 @@ class _LostClaims:
 
     def __init__(self) -> None:
         self.beat = self.at = self.sign = 0.0
+        self.first = inf
+        """The first of the last beats of its claims."""
         self.owners: set[str] = set()
         self.claims = 0
 
@@ -83,9 +86,13 @@ class HostsGone:
         found = lost_host(event)
         if found is None or event.reason.startswith(BY_OPERATOR):
             return
-        lost = self._lost.pop(found.host, None)
-        if lost is None or (lost.is_back and found.beat > lost.beat):
+        lost = self._lost.get(found.host)
+        if lost is not None and event.at < lost.first:
+            return  # an earlier loss: the host beat again after that
+        self._lost.pop(found.host, None)
+        if lost is None or found.beat > lost.at or (lost.is_back and found.beat > lost.beat):
             lost = _LostClaims()
+        lost.first = min(lost.first, found.beat)
         self._lost[found.host] = lost
         lost.beat, lost.at = max(lost.beat, found.beat), max(lost.at, event.at)
         lost.claims += 1
