@@ -34,7 +34,7 @@ SETTINGS = {
     "large": b"#" * (1 << 20) + b"\nttl = 5",
     **{
         f"ttl {v}": b"ttl = " + v.encode()
-        for v in ("0", "-1", "nan", "inf", "86401", '"5"', "true")
+        for v in ("0", "-1", "nan", "inf", "86401", '"5 x"', "true")
     },
     **{f"plain {v}": b"plain_ttl = " + v.encode() for v in ("0", "nan", "[]", "false")},
     **{f"max {v}": b"max_attempts = " + v.encode() for v in ("0", "-1", "1.5", '"5"', "true")},
