@@ -21,8 +21,8 @@ MUTANTS: list[Mutant] = [
         (claims.PAIR, claims.COMMIT),
         (
             "moves:move",
-            "error = failed\n",
-            "error = failed\n            if error.errno == errno.ENOENT:\n"
+            "error = failed.with_traceback(None)\n",
+            "error = failed.with_traceback(None)\n            if error.errno == errno.ENOENT:\n"
             "                return False\n",
         ),
     ),
@@ -95,7 +95,7 @@ MUTANTS: list[Mutant] = [
         (
             "claims:take",
             "        if not _grab("
-            "store, task.name, taken.name, until=min(deadline, start + patience)):\n",
+            "store, task.name, taken.name, min(deadline, start + patience), found):\n",
             "        try:\n            store.port.link(task.name, taken.name)\n"
             "            store.drop(task.name)\n        except OSError:\n",
         ),

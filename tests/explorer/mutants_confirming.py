@@ -34,7 +34,11 @@ MUTANTS: list[Mutant] = [
         "a confirmation is only a heartbeat",
         "It comes so soon after the claim that the record looks as it was made.",
         scenes.UNDONE,
-        ("claims:FilesClaim.confirm", "record._replace(confirmed=True)", "record"),
+        (
+            "claims:FilesClaim.confirm",
+            'try again")\n        self._renew(record._replace(confirmed=True))',
+            'try again")\n        self._renew(record)',
+        ),
     ),
     mutant(
         "a turn is over before its rename",
