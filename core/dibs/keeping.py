@@ -547,7 +547,7 @@ class KeptClaim:
             self._beats.over = True
             with suppress(DibsError):
                 self._release_once("its block was left without an end")
-            self._lost.set()  # for whatever still works on it
+            self._lost.set()  # for code that still works on it
 
     def _release_once(self, reason: str) -> None:
         """Release the claim, unless another thread ends it meanwhile."""

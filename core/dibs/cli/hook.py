@@ -193,7 +193,7 @@ def pre_tool(board: Board, call: HookInput) -> None:
 
 
 def _deny(loss: Loss) -> None:
-    """Tell the client not to run the tool."""
+    """Print the decision that keeps the client from running the tool."""
     why = (
         f"dibs: this session has lost its claim {loss.claim} ({loss.why}): stop that work "
         f"without any further side effect, run `dibs verify {loss.claim}` alone to confirm "

@@ -60,7 +60,7 @@ def _one(board: Board, ident: str) -> Task:
 
 
 def _odd(board: Board, words: list[str]) -> list[Task]:
-    """The tasks whose ids look like filters; none if one of the words is no id."""
+    """The tasks whose ids look like filters; none if one of the words is not an id."""
     try:
         found = [board.find(word) for word in words]
     except BadName:  # too long for an id

@@ -95,7 +95,7 @@ class ServerLink:
         self.clock = hosts.ServerClock()
         """What this process has seen of its clock, in this session and in others."""
         self.lock_timeout = 0
-        """What the server was told last, in milliseconds."""
+        """The `lock_timeout` that the server was given last, in milliseconds."""
 
 
 class Session:

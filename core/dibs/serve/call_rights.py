@@ -96,7 +96,7 @@ def exact_name(call: RouteCall, name: str) -> str:
 def _exact_name(who: Principal, name: str) -> str:
     candidates = names.exact(name.partition("/")[0] if _has_rename(name) else name)
     idents = [task.id for task in map(names.read_any, candidates) if task is not None]
-    for ident in idents or [""]:  # of what is no name at all, a prefix covers nothing
+    for ident in idents or [""]:  # a prefix covers no text that is not a name
         _covered(who, ident)
     return name
 
