@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 
@@ -15,10 +16,16 @@ FOLDER = "tests/stress"
 DRILL = "tests/stress/test_run_host.py"
 
 
+def run(*argv: str) -> subprocess.CompletedProcess[str]:
+    """A run of its own, without the options of this one, of which one may be `--drills`."""
+    line = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *argv]
+    plain = {name: text for name, text in os.environ.items() if name != "PYTEST_ADDOPTS"}
+    return subprocess.run(line, cwd=ROOT, capture_output=True, text=True, env=plain)
+
+
 def collected(*argv: str) -> tuple[int, str]:
     """The number of tests that a run has, and what it says of drills."""
-    line = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", *argv]
-    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
+    done = run("--collect-only", *argv)
     lines = done.stdout.splitlines()
     notice = [text for text in lines if "not run: `make drills`" in text]
     return sum("::" in text for text in lines), "".join(notice)
@@ -69,7 +76,6 @@ def test_the_contract_runs_on_every_engine_only_for_the_verbs() -> None:
 
 
 def test_workers_of_xdist_report_what_they_left_out() -> None:
-    line = [sys.executable, "-m", "pytest", "-q", "-n", "1", "-p", "no:cacheprovider", FOLDER]
-    done = subprocess.run([*line, "-k", "test_found"], cwd=ROOT, capture_output=True, text=True)
+    done = run("-n", "1", FOLDER, "-k", "test_found")
     assert done.returncode == 0, done.stdout
     assert "drills not run: `make drills`" in done.stdout

@@ -77,6 +77,16 @@ def test_an_act_on_many_has_a_plan_and_a_ledger(worker: HttpClient, operator: Ht
     assert (silent.status, silent.code) == (400, "missing_field")
 
 
+def test_an_empty_text_among_names_is_refused_as_no_name(operator: HttpClient) -> None:
+    for path, body in (
+        ("/v1/plan", {"act": "park", "names": [""]}),
+        ("/v1/entries", {"names": [""]}),
+        ("/v1/acts", {"act": "park", "names": [""], "reason": "freeze"}),
+    ):
+        refused = operator.ask("POST", path, body)
+        assert (refused.status, refused.code) == (400, "not_exact"), path
+
+
 def test_a_pause_stops_claims_until_it_is_ended(worker: HttpClient, operator: HttpClient) -> None:
     worker.post("/v1/tasks", {"id": "a"})
     pause = operator.post("/v1/pauses", {"reason": "deploy", "seconds": 3600})["pause"]

@@ -129,9 +129,10 @@ def plans(shown: Terminal) -> None:
 def allow_bulk_acts(shown: Terminal) -> None:
     """Bulk acts are locked, because so many stale hosts look like a fault of the storage."""
     command(shown, "allow bulk acts", "although the storage is suspect")
-    shown.shows("type `allow`")
-    shown.send("allow\r")
-    shown.lacks("type `allow`")
+    shown.shows("LOCKED")
+    word = shown.wait_for(lambda: re.findall(r"type `(\w+)`", shown.text))[0]
+    shown.send(f"{word}\r")
+    shown.lacks(f"type `{word}`")
 
 
 def plan(shown: Terminal, view: str, terms: str, key: str) -> None:

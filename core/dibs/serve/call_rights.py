@@ -171,13 +171,14 @@ def own_made(call: RouteCall, claim: Claim) -> bool:
     return record.owner == folded or record.owner.startswith(f"{folded}-")
 
 
-def named_task(call: RouteCall, name: str = "") -> Task:
+def named_task(call: RouteCall, given: str | None = None) -> Task:
     """The task of an exact name, or of the one in the path, by its name alone."""
-    for candidate in names.exact(exact_name(call, name) if name else call.path["name"]):
+    name = call.path["name"] if given is None else exact_name(call, given)
+    for candidate in names.exact(name):
         task = names.read_any(candidate)
         if task is not None:
             return task
-    raise BadName(f"{short(name or call.path['name'])} is not the exact name of a task")
+    raise BadName(f"{short(name)} is not the exact name of a task")
 
 
 _PARTS: Mapping[str, Callable[[Principal, str], str]] = {
