@@ -25,6 +25,7 @@ from tests.core.conftest import fast
 from tests.core.tools import NOBODY
 from tests.filesystems.remote import await_, free_port
 from tests.patience import PATIENCE
+from tests.stress.running import alive
 
 USER = "dibs"
 """The superuser of each cluster."""
@@ -190,7 +191,11 @@ class Server:
 
     def kill(self) -> None:
         """End it and its processes with SIGKILL, as a machine that loses its power."""
-        self._end(signal.SIGKILL, *self._helpers())
+        os.kill(self.pid, signal.SIGSTOP)  # so that it starts no other one meanwhile
+        helpers = self._helpers()
+        self._end(signal.SIGKILL, *helpers)
+        # The next start is refused while one of them still has the shared memory.
+        await_(lambda: not any(alive(pid) for pid in helpers), "a process of it does not end")
 
     def freeze(self) -> None:
         """Stop all its processes: it accepts connections and never answers, as a machine that

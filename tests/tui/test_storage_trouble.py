@@ -93,7 +93,8 @@ def test_invalid_settings_say_what_to_fix(path: Path, tmp_path: Path) -> None:
     with terminal(tmp_path, path) as shown:
         shown.shows("task-2", "● live")
         settings.write_text("ttl = 'soon'\n")
-        shown.shows("BAD SETTINGS", str(path), "86400 seconds", "Fix the settings")
+        shown.shows("BAD SETTINGS", str(path), "Fix the settings")
+        shown.wait_for(lambda: "1 to 86400 seconds" in " ".join(shown.text.split()))
         settings.unlink()
         recovered(shown, path, "BAD SETTINGS")
 
