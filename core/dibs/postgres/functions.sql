@@ -123,9 +123,9 @@ CREATE OR REPLACE FUNCTION dibs.server() RETURNS text LANGUAGE sql VOLATILE AS $
     || 'dibs.history'::regclass::oid::text
 $$;
 
--- What tells the history that this server writes from others: its cluster, database and table, which
--- nothing but a restore makes again; then its timeline, and the base backup that it was started from,
--- because one that is started without a recovery keeps the timeline.
+-- The name of the history that this server writes. It has the cluster, database and table, which only a
+-- restore makes again; then the timeline, and the base backup that the server was started from, because
+-- one that is started without a recovery keeps the timeline.
 CREATE OR REPLACE FUNCTION dibs.lineage() RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   v_cluster text := '';
